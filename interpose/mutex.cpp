@@ -1,0 +1,335 @@
+// pthread_mutex_*: decode the object, call the lock, keep glibc's bookkeeping.
+//
+// The fast path of a normal mutex is one compare-exchange each way and no call. Everything else
+// (other types, contention, recording, glibc's own objects) leaves it by a tail call.
+#include "interpose/mutex.h"
+
+#include <cerrno>
+#include <climits>
+
+#include "interpose/export.h"
+#include "interpose/real.h"
+#include "interpose/recording.h"
+#include "interpose/runtime.h"
+
+namespace relock {
+namespace {
+
+constexpr std::uint32_t kFree = MutexLayout::kFree;
+constexpr std::uint32_t kLocked = MutexLayout::kFree | MutexLayout::kLocked;
+
+// P1 of every lock: acquire here pairs with the release in release_word() or unlock_slow().
+inline bool take_free(MutexView mutex) {
+  std::uint32_t expected = kFree;
+  return mutex.word().compare_exchange(expected, kLocked, MemoryOrder::kAcquire);
+}
+
+inline void set_owner(MutexView mutex, std::uint32_t tid) {
+  mutex.owner().store(tid, MemoryOrder::kRelaxed);  // read by others only to compare with their own
+}
+
+inline bool owned_by(MutexView mutex, std::uint32_t tid) {
+  return mutex.owner().load(MemoryOrder::kRelaxed) == tid;
+}
+
+int acquire_contended(MutexView mutex, const Timeout* timeout) {
+  Deadline deadline;
+  WaitContext context{&g_runtime.budget};
+  if (timeout != nullptr) {
+    if (!valid_nanoseconds(*timeout->when)) return EINVAL;
+    deadline = deadline_of(*timeout);
+    context.deadline = &deadline;
+  }
+  if (likely(!g_runtime.recording)) {
+    return mutex_backend().lock_slow(mutex, context) == Acquire::kAcquired ? 0 : ETIMEDOUT;
+  }
+  RecordedWait wait(mutex.address(), RELOCK_KIND_MUTEX, &mutex.mark());
+  context.observer = &wait;
+  const bool acquired = mutex_backend().lock_slow(mutex, context) == Acquire::kAcquired;
+  wait.end(acquired ? RELOCK_WAIT_ACQUIRED : RELOCK_WAIT_TIMED_OUT,
+           acquired ? mutex.acquisitions() + 1 : 0);
+  return acquired ? 0 : ETIMEDOUT;
+}
+
+// The word is ours from here on; counts and owner are not yet set.
+inline int acquire(MutexView mutex, const Timeout* timeout) {
+  if (likely(take_free(mutex))) return 0;
+  return acquire_contended(mutex, timeout);
+}
+
+inline void count_acquisition(MutexView mutex) {
+  if (unlikely(g_runtime.recording)) ++mutex.acquisitions();
+}
+
+// `users`: 1, or 0 for a condition variable's waiter, who has stayed counted.
+int lock_ours(MutexView mutex, const Timeout* timeout, std::uint32_t users) {
+  const std::uint32_t tid = thread_id();
+  const int type = mutex.type();
+  if (type == PTHREAD_MUTEX_RECURSIVE_NP && owned_by(mutex, tid)) {
+    if (mutex.count() == UINT_MAX) return EAGAIN;
+    ++mutex.count();
+    return 0;
+  }
+  if (type == PTHREAD_MUTEX_ERRORCHECK_NP && owned_by(mutex, tid)) return EDEADLK;
+  if (const int error = acquire(mutex, timeout); error != 0) return error;
+  if (type == PTHREAD_MUTEX_RECURSIVE_NP) mutex.count() = 1;
+  set_owner(mutex, tid);
+  mutex.users() += users;
+  count_acquisition(mutex);
+  return 0;
+}
+
+int trylock_ours(MutexView mutex) {
+  const std::uint32_t tid = thread_id();
+  const bool recursive = mutex.type() == PTHREAD_MUTEX_RECURSIVE_NP;
+  if (recursive && owned_by(mutex, tid)) {
+    if (mutex.count() == UINT_MAX) return EAGAIN;
+    ++mutex.count();
+    return 0;
+  }
+  if (!take_free(mutex) && !mutex_backend().try_lock(mutex)) {
+    if (unlikely(g_runtime.recording)) {
+      g_runtime.profiler.try_failed(mutex.address(), RELOCK_KIND_MUTEX);
+    }
+    return EBUSY;
+  }
+  if (recursive) mutex.count() = 1;
+  set_owner(mutex, tid);
+  ++mutex.users();
+  count_acquisition(mutex);
+  return 0;
+}
+
+// Clears the owner and lets go. The release is the last access to the object. `users`: 1, or 0 for
+// a condition variable's waiter. An unlocked mutex stays unlocked, but is counted down all the
+// same, as glibc does.
+void release(MutexView mutex, std::uint32_t users) {
+  const std::uint32_t word = mutex.word().load(MemoryOrder::kRelaxed);
+  const bool simple = word == kLocked;
+  if (!simple && (word & MutexLayout::kLocked) != 0) mutex_backend().prepare_unlock(mutex);
+  set_owner(mutex, 0);
+  mutex.users() -= users;
+  std::uint32_t expected = kLocked;
+  if (simple && mutex.word().compare_exchange(expected, kFree, MemoryOrder::kRelease)) return;
+  mutex_backend().unlock_slow(mutex);
+}
+
+void release_and_report(MutexView mutex, std::uint32_t users) {
+  const std::uint32_t ticket = g_runtime.recording ? take_mark(mutex.mark()) : 0;
+  release(mutex, users);
+  report_release(ticket);
+}
+
+// ---- glibc's mutexes, recorded ----
+
+LinuxAtomic32* mark_of_glibcs(MutexView mutex) {
+  return mutex.is_robust() ? nullptr : &mutex.mark();  // a robust one keeps its list link there
+}
+
+int lock_glibcs(MutexView mutex, const Timeout* timeout) {
+  pthread_mutex_t* const object = mutex.object();
+  const auto lock = [&] {
+    return timeout == nullptr ? real().pthread_mutex_lock(object)
+                              : real().pthread_mutex_clocklock(object, timeout->clock, timeout->when);
+  };
+  if (!g_runtime.recording) return lock();
+  int error = real().pthread_mutex_trylock(object);
+  if (error == EBUSY) {
+    RecordedWait wait(object, RELOCK_KIND_MUTEX, mark_of_glibcs(mutex));
+    wait.begin();
+    error = lock();
+    const bool counted = error == 0 && !mutex.is_robust();
+    wait.end(error == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_ACQUIRED,
+             counted ? mutex.acquisitions() + 1 : 0);
+  }
+  if (error == 0 && !mutex.is_robust()) ++mutex.acquisitions();
+  return error;
+}
+
+int trylock_glibcs(MutexView mutex) {
+  const int error = real().pthread_mutex_trylock(mutex.object());
+  if (!g_runtime.recording) return error;
+  if (error == EBUSY) g_runtime.profiler.try_failed(mutex.address(), RELOCK_KIND_MUTEX);
+  if (error == 0 && !mutex.is_robust()) ++mutex.acquisitions();
+  return error;
+}
+
+int unlock_glibcs(MutexView mutex) {
+  const bool marked = g_runtime.recording && !mutex.is_robust();
+  const std::uint32_t ticket = marked ? take_mark(mutex.mark()) : 0;
+  const int error = real().pthread_mutex_unlock(mutex.object());
+  report_release(ticket);
+  return error;
+}
+
+// ---- off the fast path ----
+
+__attribute__((noinline)) int lock_any(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (mutex_is_glibcs(mutex)) return lock_glibcs(mutex, nullptr);
+  return lock_ours(mutex, nullptr, 1);
+}
+
+__attribute__((noinline)) int trylock_any(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  return mutex_is_glibcs(mutex) ? trylock_glibcs(mutex) : trylock_ours(mutex);
+}
+
+__attribute__((noinline)) int unlock_any(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (mutex_is_glibcs(mutex)) return unlock_glibcs(mutex);
+  if (!mutex_may_unlock(mutex)) return EPERM;
+  if (mutex.type() == PTHREAD_MUTEX_RECURSIVE_NP && --mutex.count() != 0) return 0;
+  release_and_report(mutex, 1);
+  return 0;
+}
+
+// The word was ours and simple, and somebody began to wait before we let go. The owner fields are
+// cleared already.
+__attribute__((noinline)) int unlock_contended(pthread_mutex_t* object) {
+  mutex_backend().unlock_slow(MutexView(object));
+  return 0;
+}
+
+inline bool on_fast_path(MutexView mutex) {
+  return likely(mutex.is_normal()) && likely(!g_runtime.mutex_needs_care);
+}
+
+}  // namespace
+
+Deadline deadline_of(const Timeout& timeout) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr std::int64_t kMostSeconds = INT64_MAX / kSecond - 1;
+  Deadline deadline;
+  deadline.realtime = timeout.clock == CLOCK_REALTIME;
+  const std::int64_t seconds = timeout.when->tv_sec;
+  if (seconds < 0) {
+    deadline.ns = -1;
+  } else if (seconds > kMostSeconds) {
+    deadline.ns = INT64_MAX;
+  } else {
+    deadline.ns = seconds * kSecond + timeout.when->tv_nsec;
+  }
+  return deadline;
+}
+
+bool mutex_is_glibcs(MutexView mutex) {
+  return unlikely(g_runtime.mutex_is_glibcs) || unlikely(mutex.is_glibcs());
+}
+
+bool mutex_may_unlock(MutexView mutex) {
+  const int type = mutex.type();
+  if (type == PTHREAD_MUTEX_RECURSIVE_NP) return owned_by(mutex, thread_id());
+  if (type != PTHREAD_MUTEX_ERRORCHECK_NP) return true;
+  const bool locked = (mutex.word().load(MemoryOrder::kRelaxed) & MutexLayout::kLocked) != 0;
+  return locked && owned_by(mutex, thread_id());
+}
+
+int mutex_lock(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (on_fast_path(mutex) && likely(take_free(mutex))) {
+    set_owner(mutex, thread_id());
+    ++mutex.users();
+    return 0;
+  }
+  return lock_any(object);
+}
+
+int mutex_trylock(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (on_fast_path(mutex) && likely(take_free(mutex))) {
+    set_owner(mutex, thread_id());
+    ++mutex.users();
+    return 0;
+  }
+  return trylock_any(object);
+}
+
+int mutex_unlock(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (!on_fast_path(mutex) || mutex.word().load(MemoryOrder::kRelaxed) != kLocked) {
+    return unlock_any(object);
+  }
+  set_owner(mutex, 0);
+  --mutex.users();
+  std::uint32_t expected = kLocked;
+  if (likely(mutex.word().compare_exchange(expected, kFree, MemoryOrder::kRelease))) return 0;
+  return unlock_contended(object);
+}
+
+int mutex_lock_until(pthread_mutex_t* object, const Timeout& timeout) {
+  if (!supported_clock(timeout.clock)) return EINVAL;
+  MutexView mutex(object);
+  return mutex_is_glibcs(mutex) ? lock_glibcs(mutex, &timeout) : lock_ours(mutex, &timeout, 1);
+}
+
+int mutex_release_for_wait(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (mutex_is_glibcs(mutex)) return unlock_glibcs(mutex);
+  if (mutex.type() == PTHREAD_MUTEX_RECURSIVE_NP && --mutex.count() != 0) return 0;
+  release_and_report(mutex, 0);
+  return 0;
+}
+
+int mutex_reacquire_after_wait(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (mutex_is_glibcs(mutex)) return lock_glibcs(mutex, nullptr);
+  return lock_ours(mutex, nullptr, 0);
+}
+
+}  // namespace relock
+
+// ---- the symbols ----
+
+using relock::g_runtime;
+using relock::MutexView;
+
+RELOCK_EXPORT(int, pthread_mutex_lock, (pthread_mutex_t * mutex)) {
+  return relock::mutex_lock(mutex);
+}
+RELOCK_EXPORT(int, pthread_mutex_trylock, (pthread_mutex_t * mutex)) {
+  return relock::mutex_trylock(mutex);
+}
+RELOCK_EXPORT(int, pthread_mutex_unlock, (pthread_mutex_t * mutex)) {
+  return relock::mutex_unlock(mutex);
+}
+RELOCK_EXPORT(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const timespec* when)) {
+  return relock::mutex_lock_until(mutex, {CLOCK_REALTIME, when});
+}
+RELOCK_EXPORT(int, pthread_mutex_clocklock,
+              (pthread_mutex_t * mutex, clockid_t clock, const timespec* when)) {
+  return relock::mutex_lock_until(mutex, {clock, when});
+}
+
+RELOCK_EXPORT(int, pthread_mutex_init,
+              (pthread_mutex_t * mutex, const pthread_mutexattr_t* attributes)) {
+  const int error = relock::real().pthread_mutex_init(mutex, attributes);
+  if (relock::unlikely(g_runtime.recording) && error == 0) {
+    g_runtime.profiler.object_init(mutex, RELOCK_KIND_MUTEX, __builtin_return_address(0));
+  }
+  return error;
+}
+RELOCK_EXPORT(int, pthread_mutex_destroy, (pthread_mutex_t * mutex)) {
+  if (relock::likely(!g_runtime.recording)) return relock::real().pthread_mutex_destroy(mutex);
+  const MutexView view(mutex);
+  const std::uint32_t acquisitions = view.is_robust() ? 0 : view.acquisitions();
+  const int error = relock::real().pthread_mutex_destroy(mutex);
+  if (error == 0) g_runtime.profiler.object_destroy(mutex, RELOCK_KIND_MUTEX, acquisitions);
+  return error;
+}
+RELOCK_EXPORT(int, pthread_mutex_consistent, (pthread_mutex_t * mutex)) {
+  return relock::real().pthread_mutex_consistent(mutex);
+}
+RELOCK_EXPORT(int, pthread_mutex_getprioceiling, (const pthread_mutex_t* mutex, int* ceiling)) {
+  return relock::real().pthread_mutex_getprioceiling(mutex, ceiling);
+}
+RELOCK_EXPORT(int, pthread_mutex_setprioceiling, (pthread_mutex_t * mutex, int ceiling, int* old)) {
+  return relock::real().pthread_mutex_setprioceiling(mutex, ceiling, old);
+}
+
+RELOCK_EXPORT_ALIAS(pthread_mutex_consistent_np, pthread_mutex_consistent);
+RELOCK_EXPORT_ALIAS(__pthread_mutex_init, pthread_mutex_init);
+RELOCK_EXPORT_ALIAS(__pthread_mutex_destroy, pthread_mutex_destroy);
+RELOCK_EXPORT_ALIAS(__pthread_mutex_lock, pthread_mutex_lock);
+RELOCK_EXPORT_ALIAS(__pthread_mutex_trylock, pthread_mutex_trylock);
+RELOCK_EXPORT_ALIAS(__pthread_mutex_unlock, pthread_mutex_unlock);

@@ -1,0 +1,138 @@
+// The C library's objects as this library sees them: which bytes keep glibc's meaning, which are
+// ours, and who serves an object.
+//
+// pthread_mutex_t (40 bytes on x86-64, 48 on aarch64):
+//   0  __lock    the lock word (locks/word.h)
+//   4  __count   recursion depth                      glibc's meaning
+//   8  __owner   tid of the owner                     glibc's meaning
+//  12  __nusers  who counts on the object             glibc's meaning
+//  16  __kind    type and protocol bits               glibc's meaning
+//  20  ours      gate: sequence number that passive waiters sleep on
+//  24  ours      epoch: of the last contention; bit 31 under repair, bit 30 last release an offer
+//  28  ours      tuning: bits 0-15 learned spin allowance
+//  32  ours      acquisitions, counted while profiling
+//  36  ours      mark: ticket of a recorded waiter; who releases the lock reports itself
+// With RELOCK_LOCK=glibc only 32 and 36 are used, and never on a robust mutex, whose list link is
+// there.
+//
+// pthread_cond_t (48 bytes):
+//   0 lock  4 epoch of the list  8 head  16 tail   ours
+//  36 __wrefs: bit 0 process-shared, bit 1 CLOCK_MONOTONIC   glibc's meaning, and the only word that
+//     tells whose the object is
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <pthread.h>
+
+#include "locks/condvar.h"
+#include "locks/linux_platform.h"
+
+namespace relock {
+
+class MutexView {
+ public:
+  using Atomic32 = LinuxAtomic32;
+
+  explicit MutexView(pthread_mutex_t* mutex) : bytes_(reinterpret_cast<char*>(mutex)) {}
+
+  Atomic32& word() const { return cell(0); }
+  Atomic32& owner() const { return cell(8); }
+  Atomic32& gate() const { return cell(kGate); }
+  Atomic32& epoch() const { return cell(kEpoch); }
+  Atomic32& tuning() const { return cell(kTuning); }
+  Atomic32& mark() const { return cell(kMark); }
+
+  // Plain: only the owner writes these while others may wait.
+  std::uint32_t& count() const { return *reinterpret_cast<std::uint32_t*>(bytes_ + 4); }
+  std::uint32_t& users() const { return *reinterpret_cast<std::uint32_t*>(bytes_ + 12); }
+  std::uint32_t& acquisitions() const {
+    return *reinterpret_cast<std::uint32_t*>(bytes_ + kAcquisitions);
+  }
+  int kind() const { return *reinterpret_cast<const int*>(bytes_ + 16); }
+
+  // Normal, as static initialisers and most programs have it; elision bits do not matter.
+  bool is_normal() const { return (kind() & ~kElisionBits) == PTHREAD_MUTEX_TIMED_NP; }
+  // Robust, priority-inherit, priority-protect, process-shared, destroyed (-1) or nonsense: glibc
+  // knows what to do with it.
+  bool is_glibcs() const { return (kind() & ~(kElisionBits | kTypeMask)) != 0; }
+  bool is_robust() const { return (kind() & kRobustBit) != 0; }
+  int type() const { return kind() & kTypeMask; }
+
+  const void* address() const { return bytes_; }
+  pthread_mutex_t* object() const { return reinterpret_cast<pthread_mutex_t*>(bytes_); }
+
+  static constexpr int kTypeMask = 3;
+  static constexpr int kRobustBit = 16;
+  static constexpr int kElisionBits = 0x300;
+
+ private:
+  static constexpr std::size_t kGate = 20;
+  static constexpr std::size_t kEpoch = 24;
+  static constexpr std::size_t kTuning = 28;
+  static constexpr std::size_t kAcquisitions = 32;
+  static constexpr std::size_t kMark = 36;
+
+  static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0);
+  static_assert(offsetof(pthread_mutex_t, __data.__count) == 4);
+  static_assert(offsetof(pthread_mutex_t, __data.__owner) == 8);
+  static_assert(offsetof(pthread_mutex_t, __data.__nusers) == 12);
+  static_assert(offsetof(pthread_mutex_t, __data.__kind) == 16);
+  static_assert(sizeof(pthread_mutex_t) >= kMark + 4);
+
+  Atomic32& cell(std::size_t offset) const {
+    return *reinterpret_cast<Atomic32*>(bytes_ + offset);
+  }
+
+  char* bytes_;
+};
+
+struct SemaphoreParker;
+using CondWaiter = CondNode<LinuxPlatform, SemaphoreParker>;
+
+class CondView {
+ public:
+  explicit CondView(pthread_cond_t* cond) : bytes_(reinterpret_cast<char*>(cond)) {}
+
+  LinuxAtomic32& lock() const { return *reinterpret_cast<LinuxAtomic32*>(bytes_); }
+  LinuxAtomic32& list_epoch() const { return *reinterpret_cast<LinuxAtomic32*>(bytes_ + 4); }
+  LinuxAtomicPtr<CondWaiter>& head() const {
+    return *reinterpret_cast<LinuxAtomicPtr<CondWaiter>*>(bytes_ + 8);
+  }
+  LinuxAtomicPtr<CondWaiter>& tail() const {
+    return *reinterpret_cast<LinuxAtomicPtr<CondWaiter>*>(bytes_ + 16);
+  }
+
+  bool is_shared() const { return (flags() & 1u) != 0; }
+  clockid_t clock() const { return (flags() & 2u) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME; }
+  const void* address() const { return bytes_; }
+
+ private:
+  static_assert(offsetof(pthread_cond_t, __data.__wrefs) == 36);
+  unsigned flags() const { return *reinterpret_cast<const unsigned*>(bytes_ + 36); }
+
+  char* bytes_;
+};
+static_assert(sizeof(pthread_cond_t) == 48);
+
+// Readers-writer locks are glibc's; two spare words serve the recorder.
+class RwlockView {
+ public:
+  explicit RwlockView(pthread_rwlock_t* rwlock) : bytes_(reinterpret_cast<char*>(rwlock)) {}
+  LinuxAtomic32& mark() const { return *reinterpret_cast<LinuxAtomic32*>(bytes_ + kSpare); }
+  LinuxAtomic32& acquisitions() const {
+    return *reinterpret_cast<LinuxAtomic32*>(bytes_ + kSpare + 4);
+  }
+  bool is_shared() const { return reinterpret_cast<pthread_rwlock_t*>(bytes_)->__data.__shared != 0; }
+
+ private:
+#if defined(__x86_64__)
+  static constexpr std::size_t kSpare = offsetof(pthread_rwlock_t, __data.__pad2);
+#else
+  static constexpr std::size_t kSpare = offsetof(pthread_rwlock_t, __data.__pad1);
+#endif
+  char* bytes_;
+};
+
+}  // namespace relock

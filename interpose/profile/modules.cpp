@@ -1,0 +1,129 @@
+#include "interpose/profile/modules.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include <cstring>
+
+#include "interpose/profile/system.h"
+#include "interpose/profile/text.h"
+
+namespace relock::profile {
+
+namespace {
+
+std::uint32_t epoch;
+
+// A note with the build id in the object's loaded headers. Everything read lies in its first page
+// or in a segment that the headers themselves describe.
+void read_build_id(const LoadedObject& object, ModuleRow& row) {
+  const auto* image = reinterpret_cast<const ElfW(Ehdr)*>(object.start);
+  if (std::memcmp(image->e_ident, ELFMAG, SELFMAG) != 0) return;
+  if (image->e_phoff + image->e_phnum * sizeof(ElfW(Phdr)) > 4096) return;
+  const auto* segment = reinterpret_cast<const ElfW(Phdr)*>(object.start + image->e_phoff);
+  for (unsigned i = 0; i < image->e_phnum; ++i, ++segment) {
+    if (segment->p_type != PT_NOTE) continue;
+    std::uint64_t at = object.load_bias + segment->p_vaddr;
+    const std::uint64_t end = at + segment->p_memsz;
+    if (at < object.start || end > object.end) continue;
+    while (at + sizeof(ElfW(Nhdr)) <= end) {
+      const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+      const std::uint64_t name = at + sizeof *note;
+      const std::uint64_t data = name + (note->n_namesz + 3u) / 4 * 4;
+      if (data + note->n_descsz > end) break;
+      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+          std::memcmp(reinterpret_cast<const char*>(name), "GNU", 4) == 0 &&
+          note->n_descsz <= sizeof row.build_id) {
+        std::memcpy(row.build_id, reinterpret_cast<const void*>(data), note->n_descsz);
+        row.build_id_bytes = note->n_descsz;
+        return;
+      }
+      at = data + (note->n_descsz + 3u) / 4 * 4;
+    }
+  }
+}
+
+void fill_path(const Header* header, const LoadedObject& object, ModuleRow& row) {
+  Text<sizeof row.path> path;
+  if (object.name[0] == '\0') {
+    path << header->exe;
+  } else if (object.name[0] != '/' && std::strchr(object.name, '/') != nullptr) {
+    char current[sizeof row.path] = "";
+    if (system_call(SYS_getcwd, current, sizeof current) > 0) path << current << "/";
+    path << object.name;
+  } else {
+    path << object.name;
+  }
+  copy_text(row.path, path.c_str());
+}
+
+bool same_object(const ModuleRow& left, const ModuleRow& right) {
+  return left.start == right.start && left.end == right.end && left.load_bias == right.load_bias &&
+         left.build_id_bytes == right.build_id_bytes &&
+         std::memcmp(left.build_id, right.build_id, sizeof left.build_id) == 0 &&
+         std::strcmp(left.path, right.path) == 0;
+}
+
+// Ends the generations of rows whose place `fresh` has taken. Returns whether there were any.
+bool end_overlapped(Header* header, ModuleRow* table, std::uint32_t used, const ModuleRow& fresh) {
+  bool overlapped = false;
+  const std::uint32_t generation = read(header->module_generation);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    ModuleRow& row = table[i];
+    if (read_acquire(row.ready) == 0 || read(row.last_generation) != 0) continue;
+    if (row.end <= fresh.start || row.start >= fresh.end) continue;
+    write(row.last_generation, generation);
+    overlapped = true;
+  }
+  return overlapped;
+}
+
+}  // namespace
+
+bool find_object(std::uint64_t address, LoadedObject* object) {
+  dl_find_object found{};
+  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return false;
+  object->start = reinterpret_cast<std::uint64_t>(found.dlfo_map_start);
+  object->end = reinterpret_cast<std::uint64_t>(found.dlfo_map_end);
+  object->load_bias = found.dlfo_link_map->l_addr;
+  object->name = found.dlfo_link_map->l_name != nullptr ? found.dlfo_link_map->l_name : "";
+  object->unwind_table = found.dlfo_eh_frame;
+  return true;
+}
+
+void note_module(Header* header, std::uint64_t address) {
+  LoadedObject object;
+  if (address == 0 || !find_object(address, &object)) return;
+  ModuleRow fresh{};
+  fresh.start = object.start;
+  fresh.end = object.end;
+  fresh.load_bias = object.load_bias;
+  read_build_id(object, fresh);
+  fill_path(header, object, fresh);
+
+  auto* table = rows<ModuleRow>(header, kSectionModules);
+  Section& section = header->sections[kSectionModules];
+  std::uint32_t used = read(section.used);
+  if (used > kModuleRows) used = kModuleRows;
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const bool current = read_acquire(table[i].ready) != 0 && read(table[i].last_generation) == 0;
+    if (current && same_object(table[i], fresh)) return;
+  }
+  const bool replaces = end_overlapped(header, table, used, fresh);
+  if (replaces) {
+    add(header->module_generation, 1u);
+    add(epoch, 1u);
+  }
+  // Two threads may add one object twice; its rows agree, so that does no harm.
+  if (used >= kModuleRows) return drop(header, kDropModules);
+  const std::uint32_t index = __atomic_fetch_add(&section.used, 1u, __ATOMIC_RELAXED);
+  if (index >= kModuleRows) return drop(header, kDropModules);
+  fresh.first_generation = replaces ? read(header->module_generation) : 1;
+  table[index] = fresh;
+  publish(table[index].ready, 1u);  // pairs with the readers above and of the file
+}
+
+std::uint32_t module_epoch() { return read(epoch); }
+
+}  // namespace relock::profile

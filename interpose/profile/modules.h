@@ -1,0 +1,28 @@
+// The loaded objects: which one an address lies in, and their rows in the profile.
+#pragma once
+
+#include "interpose/profile/process_state.h"
+
+namespace relock::profile {
+
+struct LoadedObject {
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint64_t load_bias;
+  const char* name;          // as the loader knows it; "" for the program itself
+  const void* unwind_table;  // PT_GNU_EH_FRAME, or null
+};
+
+// Without a lock and without allocating: the C library keeps a table for unwinders that may be read
+// at any time. The answer holds while the caller knows that the object stays, as it does for
+// addresses on the caller's own stack.
+bool find_object(std::uint64_t address, LoadedObject* object);
+
+// Makes sure that the object around `address` has its row. Called for addresses in use by the
+// calling thread.
+void note_module(Header* header, std::uint64_t address);
+
+// Bumped when an object has taken the place of another one; what was learned by address is void.
+std::uint32_t module_epoch();
+
+}  // namespace relock::profile

@@ -1,0 +1,196 @@
+#include "interpose/profile/profile_file.h"
+
+#include <linux/futex.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "interpose/profile/process_state.h"
+#include "interpose/profile/system.h"
+#include "interpose/profile/text.h"
+
+namespace relock::profile {
+
+namespace {
+
+constexpr int kNameTries = 10;
+using Path = Text<2200>;
+
+struct stat standard_error;  // as it was when the recorder was loaded
+bool standard_error_known;
+bool refused;          // survives fork: a child need not repeat its parent's complaint
+char directory[2048];  // where profiles go, fixed at start: programs change directory
+
+int refuse(const char* path, int error) {
+  Text<2400> line;
+  const char* reason = strerrordesc_np(error);
+  line << "relock: no profile: cannot create " << path << ": "
+       << (reason != nullptr ? reason : "unknown error") << "\n";
+  if (!__atomic_exchange_n(&refused, true, __ATOMIC_RELAXED)) say(line.c_str());
+  return error;
+}
+
+void append_program_name(Path& path) {
+  const char* name = program_invocation_short_name;
+  std::size_t length = 0;
+  for (; name != nullptr && *name != '\0' && length < 15; ++name, ++length) {
+    const bool plain = *name > ' ' && *name != '/' && *name != 127;
+    path.put(plain ? *name : '_');
+  }
+  if (length == 0) path << "program";
+}
+
+Path profile_path(int attempt) {
+  Path path;
+  path << directory << "/relock.";
+  append_program_name(path);
+  path << "." << static_cast<std::uint64_t>(getpid()) << ".prof";
+  if (attempt > 0) path << "." << static_cast<std::uint64_t>(attempt);
+  return path;
+}
+
+// The new file's descriptor, or a negative errno value. A link is refused, never followed.
+int create_file(Path& path) {
+  int descriptor = -EEXIST;
+  for (int attempt = 0; attempt < kNameTries && descriptor == -EEXIST; ++attempt) {
+    path = profile_path(attempt);
+    descriptor = sys_open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    struct stat taken;
+    if (descriptor == -EEXIST && lstat(path.c_str(), &taken) == 0 && S_ISLNK(taken.st_mode)) {
+      return -ELOOP;
+    }
+  }
+  return descriptor;
+}
+
+// Blocks for the whole file, so that writing to the mapping cannot raise SIGBUS on a full disk.
+int allocate(int descriptor) {
+  rlimit limit{};
+  // Beyond this limit the kernel would send SIGXFSZ, which ends most programs.
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kFileBytes) return EFBIG;
+  long result;
+  do {
+    result = system_call(SYS_fallocate, descriptor, 0, 0L, static_cast<long>(kFileBytes));
+  } while (result == -EINTR);
+  if (result != -EOPNOTSUPP) return static_cast<int>(-result);
+  // A file system without fallocate: write the zeros.
+  static const char zeros[4096] = {};
+  for (std::uint32_t done = 0; done < kFileBytes; done += sizeof zeros) {
+    if (!sys_write_all(descriptor, zeros, sizeof zeros)) return errno != 0 ? errno : ENOSPC;
+  }
+  return 0;
+}
+
+void fill_command_line(Header* header) {
+  const long length = readlink("/proc/self/exe", header->exe, sizeof header->exe - 1);
+  header->exe[length > 0 ? length : 0] = '\0';
+  const int descriptor = sys_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  const long bytes = sys_read(descriptor, header->command_line, sizeof header->command_line - 1);
+  sys_close(descriptor);
+  for (long i = 0; i + 1 < bytes; ++i) {
+    if (header->command_line[i] == '\0') header->command_line[i] = ' ';
+  }
+}
+
+void fill_header(Header* header) {
+  header->version = kFormatVersion;
+  header->header_bytes = kHeaderBytes;
+  header->file_bytes = kFileBytes;
+  header->pid = static_cast<std::uint32_t>(getpid());
+  header->start_realtime_ns = clock_ns(CLOCK_REALTIME);
+  header->start_monotonic_ns = header->last_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+  for (std::uint32_t i = 0; i < kSectionCount; ++i) {
+    header->sections[i] = {section_offset(i), kRows[i], kRowBytes[i], 0};
+  }
+  header->samples_per_s = host.samples_per_s;
+  header->stacks_wanted = host.stacks;
+  header->module_generation = 1;
+  copy_text(header->comm, program_invocation_short_name);
+  copy_text(header->mutex_lock, host.mutex_lock_name);
+  copy_text(header->spin_lock, host.spin_lock_name);
+  copy_text(header->rwlock, host.rwlock_name);
+  copy_text(header->wait, host.wait_name);
+  fill_command_line(header);
+  // Last: a file without it is not a profile yet.
+  std::memcpy(header->magic, kMagic, sizeof kMagic);
+}
+
+Header* create_profile() {
+  Path path;
+  const int descriptor = create_file(path);
+  if (descriptor < 0) {
+    refuse(path.c_str(), -descriptor);
+    return nullptr;
+  }
+  int error = allocate(descriptor);
+  void* memory = MAP_FAILED;
+  if (error == 0) {
+    memory = mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED) error = errno;
+  }
+  // Daemons close descriptors that they do not know, and reuse their numbers.
+  sys_close(descriptor);
+  if (memory == MAP_FAILED) {
+    unlink(path.c_str());
+    refuse(path.c_str(), error);
+    return nullptr;
+  }
+  auto* header = static_cast<Header*>(memory);
+  fill_header(header);
+  return header;
+}
+
+void futex(std::uint32_t& word, int operation, std::uint32_t value) {
+  system_call(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+Header* open_profile() {
+  if (Header* header = current_header()) return header;
+  if (read(refused)) return nullptr;
+  std::uint32_t phase = kPhaseNone;
+  if (exchange_if(process->phase, phase, std::uint32_t{kPhaseOpening})) {
+    Header* header = create_profile();
+    publish(process->header, reinterpret_cast<std::uint64_t>(header));
+    publish(process->phase, std::uint32_t{header != nullptr ? kPhaseReady : kPhaseFailed});
+    futex(process->phase, FUTEX_WAKE, INT32_MAX);
+    return header;
+  }
+  while (phase == kPhaseOpening) {
+    futex(process->phase, FUTEX_WAIT, kPhaseOpening);
+    phase = read_acquire(process->phase);  // pairs with the publish above
+  }
+  return current_header();
+}
+
+int choose_profile_directory() {
+  const char* given = host.profile_dir;
+  Text<sizeof directory> chosen;
+  if (given == nullptr || given[0] != '/') {
+    char current[1024] = ".";
+    if (system_call(SYS_getcwd, current, sizeof current) < 0) copy_text(current, ".");
+    chosen << current;
+    if (given != nullptr && given[0] != '\0') chosen << "/" << given;
+  } else {
+    chosen << given;
+  }
+  copy_text(directory, chosen.c_str());
+  if (access(directory, W_OK | X_OK) == 0) return 0;
+  const int error = errno;
+  return refuse(profile_path(0).c_str(), error);
+}
+
+void remember_standard_error() { standard_error_known = fstat(2, &standard_error) == 0; }
+
+bool standard_error_is_the_same() {
+  struct stat now;
+  return standard_error_known && fstat(2, &now) == 0 && now.st_dev == standard_error.st_dev &&
+         now.st_ino == standard_error.st_ino;
+}
+
+void say(const char* line) {
+  if (standard_error_is_the_same()) sys_write_all(2, line, std::strlen(line));
+}
+
+}  // namespace relock::profile

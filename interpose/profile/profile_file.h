@@ -1,0 +1,23 @@
+// Creates the profile file of this process and maps it.
+#pragma once
+
+#include "interpose/profile/profile_format.h"
+
+namespace relock::profile {
+
+// The mapped file. Made at the first call in a process; other threads wait until it is there.
+// Null when there can be none (said in one line on standard error, once), or when this very thread
+// was interrupted while making it.
+Header* open_profile();
+
+// Fixes where profiles go. 0, or an errno value after having said in one line why no file can be
+// created there.
+int choose_profile_directory();
+
+// One line on standard error, unless the program has put something else in its place.
+void say(const char* line);
+// Remembers what standard error is now.
+void remember_standard_error();
+bool standard_error_is_the_same();
+
+}  // namespace relock::profile

@@ -1,0 +1,191 @@
+#include "interpose/profile/recorder.h"
+
+#include "interpose/profile/hotspot_log.h"
+#include "interpose/profile/modules.h"
+#include "interpose/profile/process_state.h"
+#include "interpose/profile/profile_file.h"
+#include "interpose/profile/sampler.h"
+#include "interpose/profile/stacks.h"
+#include "interpose/profile/system.h"
+#include "interpose/profile/tables.h"
+
+namespace relock::profile {
+
+namespace {
+
+// The caller must have entered a RecordGuard.
+std::uint32_t record_stack(Header* header) {
+  std::uint64_t frames[kMaxFrames];
+  bool busy = false;
+  const std::uint32_t count = take_stack(frames, kMaxFrames, &busy);
+  if (busy) drop(header, kDropUnwinderBusy);
+  add(header->stacks_taken, std::uint64_t{1});
+  bool is_new = false;
+  const std::uint32_t stack = intern_stack(header, frames, count, &is_new);
+  if (is_new) {
+    for (std::uint32_t i = 0; i < count; ++i) note_module(header, frames[i]);
+  }
+  return stack;
+}
+
+// The lock's row; a new one gets the objects that its name will be looked up in.
+std::uint32_t lock_for_wait(Header* header, const void* object, int kind) {
+  const std::uint32_t known = find_lock(header, object, kind, false);
+  if (known != kNoRow) return known;
+  const std::uint32_t made = find_lock(header, object, kind, true);
+  if (made != kNoRow) {
+    note_module(header, reinterpret_cast<std::uint64_t>(object));
+    note_module(header, read(lock_row(header, made).init_site));
+  }
+  return made;
+}
+
+// wait_end is counted even inside another call of the recorder; only making the file is not safe
+// there.
+Header* header_for_count() {
+  if (Header* header = current_header()) return header;
+  RecordGuard guard;
+  return guard.entered() ? open_profile() : nullptr;
+}
+
+std::uint32_t wait_begin(const void* object, int kind, std::uint64_t now_ns) {
+  ErrnoKeeper keeper;
+  RecordGuard guard;
+  if (!guard.entered()) {
+    if (Header* header = current_header()) drop(header, kDropNested);
+    return 0;
+  }
+  Header* header = open_profile();
+  if (header == nullptr || host.stacks == 0) return 0;
+  const std::uint32_t lock = lock_for_wait(header, object, kind);
+  if (lock == kNoRow) return 0;
+  LockRow& row = lock_row(header, lock);
+  const std::uint32_t weight = draw_sample(header, predicted_wait_ns(row), now_ns);
+  if (weight == 0) return 0;
+  raise_to(header->last_monotonic_ns, now_ns);
+  const std::uint32_t stack = record_stack(header);
+  std::uint32_t none = 0;
+  if (stack != 0) exchange_if(row.first_stack, none, stack);
+  return begin_ticket(header, lock, stack, weight, now_ns);
+}
+
+void wait_end(const void* object, int kind, std::uint32_t ticket, std::uint64_t wait_ns,
+              int outcome, std::uint64_t acquisitions) {
+  ErrnoKeeper keeper;
+  Header* header = header_for_count();
+  if (header == nullptr) return;
+  const std::uint32_t lock = lock_for_wait(header, object, kind);
+  if (lock != kNoRow) count_wait(lock_row(header, lock), wait_ns, outcome, acquisitions);
+  if (ticket != 0) end_ticket(header, ticket, wait_ns, outcome == RELOCK_WAIT_ACQUIRED);
+}
+
+void released(std::uint32_t ticket) {
+  ErrnoKeeper keeper;
+  Header* header = current_header();
+  if (header == nullptr || ticket == 0) return;
+  RecordGuard guard;
+  if (!guard.entered()) return drop(header, kDropNested);
+  if (!claim_release(header, ticket)) return;
+  release_ticket(header, ticket, record_stack(header));
+}
+
+void try_failed(const void* object, int kind) {
+  ErrnoKeeper keeper;
+  Header* header = header_for_count();
+  if (header == nullptr) return;
+  const std::uint32_t lock = lock_for_wait(header, object, kind);
+  if (lock != kNoRow) add(lock_row(header, lock).try_failures, std::uint64_t{1});
+}
+
+// A live row of another object: it went away without being destroyed, which programs may do.
+void object_init(const void* object, int kind, const void* site) {
+  remember_init_site(object, site);
+  Header* header = current_header();
+  if (header == nullptr) return;
+  const std::uint32_t lock = find_lock(header, object, kind, false);
+  if (lock != kNoRow) retire_lock(lock_row(header, lock), 0);
+}
+
+void object_destroy(const void* object, int kind, std::uint64_t acquisitions) {
+  forget_init_site(object);
+  Header* header = current_header();
+  if (header == nullptr) return;
+  const std::uint32_t lock = find_lock(header, object, kind, false);
+  if (lock != kNoRow) retire_lock(lock_row(header, lock), acquisitions);
+}
+
+void tick(std::uint64_t now_ns) {
+  if (host.log_interval_s == 0) return;
+  ErrnoKeeper keeper;
+  RecordGuard guard;
+  if (!guard.entered()) return;
+  Header* header = current_header();
+  if (header != nullptr) write_interval_log(header, now_ns);
+}
+
+// The child's page was cleared by the kernel: it has no file and no ticket. What is left is the
+// thread's own state, when it forked from inside a handler.
+void fork_child() {
+  thread_state.stack_low = thread_state.stack_high = 0;
+  thread_state.random = 0;
+}
+
+// Objects in a loaded object's data stay readable until the end, so their counters can be asked
+// for; memory from the heap may be gone.
+void update_acquisitions(Header* header) {
+  if (host.acquisitions == nullptr) return;
+  auto* table = rows<LockRow>(header, kSectionLocks);
+  for (std::uint32_t i = 0; i < kLockRows; ++i) {
+    LockRow& row = table[i];
+    const std::uint64_t key = read_acquire(row.key);  // pairs with find_lock
+    LoadedObject object;
+    if (key == 0 || read(row.retired) != 0 || !find_object(key_address(key), &object)) continue;
+    const auto* address = reinterpret_cast<const void*>(key_address(key));
+    raise_to(row.acquisitions, host.acquisitions(address, static_cast<int>(key_kind(key))));
+  }
+}
+
+void finish() {
+  ErrnoKeeper keeper;
+  Header* header = current_header();
+  if (header == nullptr) return;
+  RecordGuard guard;
+  if (!guard.entered()) return;
+  update_acquisitions(header);
+  settle_tickets(header);
+  raise_to(header->last_monotonic_ns, clock_ns(CLOCK_MONOTONIC));
+  __atomic_fetch_or(&header->flags, kFlagFinished,
+                    __ATOMIC_RELEASE);  // pairs with the file's readers
+  write_final_log(header);
+}
+
+}  // namespace
+
+int start_recorder(const RelockHost& given, const void* caller, RelockProfiler* profiler) {
+  host = given;
+  remember_standard_error();
+  int error = choose_profile_directory();
+  if (error != 0) return error;
+  error = set_up_process();
+  if (error != 0) {
+    say("relock: no profile: the kernel does not clear pages in forked children\n");
+    return error;
+  }
+  if (host.stacks != 0 && !set_up_stacks(caller)) {
+    say("relock: the profile has no stacks: libunwind-x86_64.so.8 is missing or too old\n");
+    host.stacks = 0;
+  }
+  set_up_log();
+  *profiler = {RELOCK_PROFILER_VERSION, wait_begin, wait_end,   released, try_failed, object_init,
+               object_destroy,          tick,       fork_child, finish};
+  return 0;
+}
+
+}  // namespace relock::profile
+
+extern "C" __attribute__((visibility("default"))) int relock_profiler_entry(
+    const RelockHost* host, RelockProfiler* profiler) {
+  relock::profile::ErrnoKeeper keeper;
+  if (host->version != RELOCK_PROFILER_VERSION) return EPROTO;
+  return relock::profile::start_recorder(*host, __builtin_return_address(0), profiler);
+}

@@ -1,0 +1,172 @@
+#include "interpose/profile/stacks.h"
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "interpose/profile/frame_rules.h"
+#include "interpose/profile/modules.h"
+#include "interpose/profile/stack_bounds.h"
+
+#ifndef __x86_64__
+#error "stacks are read on x86-64 alone"
+#endif
+
+namespace relock::profile {
+
+namespace {
+
+constexpr std::uint32_t kMaxSteps = 512;
+constexpr std::uint64_t kLargestGuessedFrame = 16384;
+
+struct Range {
+  std::uint64_t start, end;
+  bool holds(std::uint64_t address) const { return address >= start && address < end; }
+};
+Range recorder_code;    // this library
+Range interposer_code;  // librelock.so; empty when something else calls the recorder
+bool unwinder_open;
+
+// Collects what take_stack returns: the innermost frames are relock's own and are left out.
+struct Collector {
+  std::uint64_t* frames;
+  std::uint32_t capacity;
+  std::uint32_t count;
+
+  bool take(std::uint64_t address) {
+    if (count == 0 && (recorder_code.holds(address) || interposer_code.holds(address))) {
+      return true;
+    }
+    frames[count++] = address;
+    return count < capacity;
+  }
+};
+
+bool take_frame(void* context, std::uint64_t address) {
+  return static_cast<Collector*>(context)->take(address);
+}
+
+// The registers that a walk goes on with, and the address to show for the frame.
+struct Position {
+  std::uint64_t rip, rsp, rbp;
+  bool exact;  // rip is where the frame was interrupted, not where it will be returned to
+  std::uint64_t address() const { return exact ? rip : rip - 1; }
+};
+
+bool step_by_rule(const FrameRule& rule, StackReader& reader, Position& position) {
+  const std::uint64_t base = rule.kind == FrameKind::kFromStack ? position.rsp : position.rbp;
+  const std::uint64_t frame = base + static_cast<std::int64_t>(rule.frame_offset);
+  std::uint64_t caller = 0;
+  std::uint64_t saved = position.rbp;
+  if (frame <= position.rsp || !reader.read_word(frame - 8, &caller)) return false;
+  if (rule.base_saved &&
+      !reader.read_word(frame + static_cast<std::int64_t>(rule.base_offset), &saved)) {
+    return false;
+  }
+  position = {caller, frame, saved, false};
+  return true;
+}
+
+// Past a signal: the interrupted registers are in the context that the kernel left on the stack.
+bool step_over_signal(StackReader& reader, Position& position) {
+  const std::uint64_t registers = position.rsp + offsetof(ucontext_t, uc_mcontext.gregs);
+  Position interrupted{};
+  if (!reader.read_word(registers + REG_RIP * 8, &interrupted.rip) ||
+      !reader.read_word(registers + REG_RSP * 8, &interrupted.rsp) ||
+      !reader.read_word(registers + REG_RBP * 8, &interrupted.rbp)) {
+    return false;
+  }
+  interrupted.exact = true;
+  position = interrupted;
+  reader.move_to(position.rsp);
+  return true;
+}
+
+// Code without unwind information (made at run time, mostly): taken to keep a frame pointer if
+// what follows from that looks right.
+bool step_by_guess(StackReader& reader, Position& position) {
+  std::uint64_t caller = 0;
+  std::uint64_t saved = 0;
+  LoadedObject object;
+  if (position.rbp < position.rsp || position.rbp - position.rsp > kLargestGuessedFrame ||
+      !reader.read_word(position.rbp + 8, &caller) || !reader.read_word(position.rbp, &saved) ||
+      !find_object(caller, &object)) {
+    return false;
+  }
+  position = {caller, position.rbp + 16, saved, false};
+  return true;
+}
+
+enum class Outcome { kDone, kNeedsUnwinder };
+
+Outcome walk_by_rules(const Registers& start, Collector& collector, bool* busy) {
+  StackReader reader(start.rsp);
+  Position position{start.rip, start.rsp, start.rbp, true};
+  for (std::uint32_t step = 0; step < kMaxSteps; ++step) {
+    if (position.rip < 4096 || !collector.take(position.address())) return Outcome::kDone;
+    const FrameRule rule = frame_rule(position.address(), busy);
+    bool going_on = false;
+    switch (rule.kind) {
+      case FrameKind::kFromStack:
+      case FrameKind::kFromBase:
+        going_on = step_by_rule(rule, reader, position);
+        break;
+      case FrameKind::kSignal:
+        going_on = step_over_signal(reader, position);
+        break;
+      case FrameKind::kUnknown:
+        going_on = !*busy && step_by_guess(reader, position);
+        break;
+      case FrameKind::kComplex:
+        return Outcome::kNeedsUnwinder;
+      case FrameKind::kOutermost:
+        break;
+    }
+    if (!going_on) return Outcome::kDone;
+  }
+  return Outcome::kDone;
+}
+
+Range range_around(const void* address) {
+  LoadedObject object;
+  if (!find_object(reinterpret_cast<std::uint64_t>(address), &object)) return {0, 0};
+  return {object.start, object.end};
+}
+
+}  // namespace
+
+bool set_up_stacks(const void* caller) {
+  recorder_code = range_around(reinterpret_cast<const void*>(&set_up_stacks));
+  LoadedObject object;
+  if (find_object(reinterpret_cast<std::uint64_t>(caller), &object) &&
+      std::strstr(object.name, "librelock") != nullptr) {
+    interposer_code = {object.start, object.end};
+  }
+  unwinder_open = open_unwinder();
+  return unwinder_open;
+}
+
+[[gnu::noinline]] std::uint32_t take_stack(std::uint64_t* frames, std::uint32_t capacity,
+                                           bool* busy) {
+  *busy = false;
+  if (!unwinder_open || capacity == 0) return 0;
+  Registers start;
+  __asm__ volatile(
+      "leaq 0(%%rip), %%rax\n\t"
+      "movq %%rax, 0(%0)\n\tmovq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\tmovq %%rbx, 24(%0)\n\t"
+      "movq %%r12, 32(%0)\n\tmovq %%r13, 40(%0)\n\tmovq %%r14, 48(%0)\n\tmovq %%r15, 56(%0)"
+      :
+      : "r"(&start)
+      : "rax", "memory");
+  static_assert(offsetof(Registers, r15) == 56);
+  Collector collector{frames, capacity, 0};
+  if (walk_by_rules(start, collector, busy) == Outcome::kNeedsUnwinder) {
+    collector.count = 0;
+    StackReader reader(start.rsp);
+    walk_with_unwinder(start, &reader, take_frame, &collector, busy);
+  }
+  return collector.count;
+}
+
+}  // namespace relock::profile

@@ -1,0 +1,46 @@
+// The tables of the profile file. All updates are atomic and none waits: they may be made in any
+// thread, in a signal handler, and while the process is being killed.
+#pragma once
+
+#include "interpose/profile/process_state.h"
+
+namespace relock::profile {
+
+inline constexpr std::uint32_t kNoRow = 0xffffffff;
+
+// ---- locks ----
+
+// Where objects were initialised, before anybody waits for them. Lossy: two objects may share an
+// entry, the later one keeps it.
+void remember_init_site(const void* object, const void* site);
+void forget_init_site(const void* object);
+
+// The row of a live object, made when `create`; kNoRow when there is none or no room (counted).
+std::uint32_t find_lock(Header* header, const void* object, int kind, bool create);
+inline LockRow& lock_row(Header* header, std::uint32_t row) {
+  return rows<LockRow>(header, kSectionLocks)[row];
+}
+void retire_lock(LockRow& lock, std::uint64_t acquisitions);
+void count_wait(LockRow& lock, std::uint64_t wait_ns, int outcome, std::uint64_t acquisitions);
+
+// ---- stacks ----
+
+// The number of this stack (row + 1), 0 when there was no room. *is_new: nobody had it before.
+std::uint32_t intern_stack(Header* header, const std::uint64_t* frames, std::uint32_t count,
+                           bool* is_new);
+
+// ---- tickets ----
+
+// A ticket for a sampled wait, never 0 but when the table is full (counted).
+std::uint32_t begin_ticket(Header* header, std::uint32_t lock, std::uint32_t waiter_stack,
+                           std::uint32_t weight, std::uint64_t now_ns);
+// Whether the ticket is still of use to its releaser; if so the caller takes a stack and calls
+// release_ticket.
+bool claim_release(Header* header, std::uint32_t ticket);
+void release_ticket(Header* header, std::uint32_t ticket, std::uint32_t blocker_stack);
+// expect_release: a release may still come; otherwise the wait is recorded without a blocker.
+void end_ticket(Header* header, std::uint32_t ticket, std::uint64_t wait_ns, bool expect_release);
+// Records the ended waits whose release was never reported.
+void settle_tickets(Header* header);
+
+}  // namespace relock::profile

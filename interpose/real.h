@@ -1,0 +1,31 @@
+// The C library's own definitions of the symbols that this library defines too.
+//
+// They are looked up in the constructor, all at once. A call that comes earlier (a preloaded malloc
+// locks before any constructor has run) resolves what it needs by itself; nothing is ever looked up
+// later, when another thread may hold the loader's lock.
+#pragma once
+
+#include <pthread.h>
+#include <threads.h>
+#include <time.h>
+
+namespace relock {
+
+struct RealFunctions {
+#define RELOCK_SYMBOL(name, version, result, arguments) result(*name) arguments;
+#include "interpose/symbols.def"
+#undef RELOCK_SYMBOL
+};
+
+// Filled by resolve_real_functions(); entries that this C library lacks are null.
+extern RealFunctions g_real;
+
+void resolve_real_functions();
+
+// The table, resolved now if it has not been yet.
+inline const RealFunctions& real() {
+  if (__builtin_expect(g_real.pthread_mutex_lock == nullptr, 0)) resolve_real_functions();
+  return g_real;
+}
+
+}  // namespace relock

@@ -1,0 +1,159 @@
+// The platform's parts that need memory of this library's own: fork epoch, queue nodes, spin gates.
+#include "interpose/runtime.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "interpose/memory.h"
+#include "interpose/real.h"
+#include "locks/qspin_node.h"
+#include "locks/spin.h"
+
+namespace relock {
+
+Runtime g_runtime;
+
+namespace {
+
+constexpr std::uint32_t kSlots = 8192;
+constexpr std::uint32_t kSpinGates = 256;
+
+// Everything here is zero again in a forked child: the kernel wipes the pages (MADV_WIPEONFORK).
+struct ForkWiped {
+  LinuxAtomic32 epoch_state;  // one of the values below
+  QueueNode<LinuxPlatform> nodes[kSlots];
+  SpinGate<LinuxPlatform> gates[kSpinGates];
+};
+
+constexpr std::uint32_t kUnknown = 0;   // a new process, or before the constructor
+constexpr std::uint32_t kCounting = 1;  // a thread is setting the epoch
+constexpr std::uint32_t kKnown = 2;
+
+ForkWiped* g_wiped;
+std::ptrdiff_t g_rseq_offset;  // from the thread pointer; 0: no rseq area
+std::uint32_t g_epoch;  // kept over fork: the child's is the parent's plus one
+SlotTable<LinuxPlatform> g_slots;
+
+// First slow path in a child: the page is blank. kCounting -> kKnown (release) publishes g_epoch to
+// the acquiring loads here and in epoch().
+std::uint32_t count_epoch() {
+  for (;;) {
+    std::uint32_t state = kUnknown;
+    if (g_wiped->epoch_state.compare_exchange(state, kCounting, MemoryOrder::kAcquire)) {
+      ++g_epoch;
+      g_wiped->epoch_state.store(kKnown, MemoryOrder::kRelease);
+      return g_epoch;
+    }
+    if (state == kKnown) return g_epoch;
+    LinuxPlatform::pause();
+  }
+}
+
+}  // namespace
+
+void map_fork_wiped_memory() {
+  void* pages = mmap(nullptr, sizeof(ForkWiped), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) return;  // no nodes, no gates: locks compete for their words
+  (void)madvise(pages, sizeof(ForkWiped), MADV_WIPEONFORK);
+  auto* wiped = static_cast<ForkWiped*>(pages);
+  wiped->epoch_state.store(kKnown, MemoryOrder::kRelaxed);
+  g_slots = SlotTable<LinuxPlatform>(wiped->nodes, kSlots);
+  __atomic_store_n(&g_wiped, wiped, __ATOMIC_RELEASE);
+}
+
+// Also covers kernels that cannot wipe: what can be told from outside is reset by hand. Runs with
+// one thread only.
+void after_fork_in_child() {
+  if (g_wiped == nullptr) return;
+  if (g_wiped->epoch_state.load(MemoryOrder::kRelaxed) == kKnown) {
+    for (auto& node : g_wiped->nodes) {
+      if (node.borrowed.load(MemoryOrder::kRelaxed) != 0) {
+        node.borrowed.store(0, MemoryOrder::kRelaxed);
+      }
+    }
+    for (auto& gate : g_wiped->gates) {
+      gate.competing.store(0, MemoryOrder::kRelaxed);
+      gate.outside.store(0, MemoryOrder::kRelaxed);
+    }
+    g_wiped->epoch_state.store(kUnknown, MemoryOrder::kRelaxed);
+  }
+  (void)LinuxPlatform::epoch();
+  if (g_runtime.recording) g_runtime.profiler.fork_child();
+}
+
+std::uint32_t LinuxPlatform::epoch() {
+  if (g_wiped == nullptr) return g_epoch;
+  if (likely(g_wiped->epoch_state.load(MemoryOrder::kAcquire) == kKnown)) return g_epoch;
+  return count_epoch();
+}
+
+SlotTable<LinuxPlatform>* LinuxPlatform::slots() {
+  return g_wiped == nullptr ? nullptr : &g_slots;
+}
+
+SpinGate<LinuxPlatform>* LinuxPlatform::spin_gate(const void* address) {
+  if (g_wiped == nullptr) return nullptr;
+  const auto number = reinterpret_cast<std::uintptr_t>(address) >> 2;
+  return &g_wiped->gates[(number * 0x9e3779b97f4a7c15u >> 32) % kSpinGates];
+}
+
+// The rseq area, kept by the C library: -1 where it is off or missing.
+int LinuxPlatform::cpu() {
+  if (g_rseq_offset == 0) return -1;
+  const auto* area = reinterpret_cast<const volatile struct rseq*>(
+      static_cast<const char*>(__builtin_thread_pointer()) + g_rseq_offset);
+  return static_cast<int>(area->cpu_id);
+}
+
+int LinuxPlatform::node() {
+  const Topology& topology = g_runtime.topology;
+  if (topology.nodes <= 1) return 0;
+  if (topology.by_thread) return static_cast<int>(slot_hint() % static_cast<unsigned>(topology.nodes));
+  return topology.node_of(cpu());
+}
+
+std::uint32_t LinuxPlatform::choose(std::uint32_t n) {
+  static thread_local std::uint32_t state;
+  if (state == 0) state = slot_hint() | 1u;
+  state ^= state << 13;
+  state ^= state >> 17;
+  state ^= state << 5;
+  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(state) * n) >> 32);
+}
+
+// Before the offset is known, or where it cannot be: ask the kernel.
+std::uint32_t thread_id_slow() {
+#if defined(__x86_64__)
+  long tid;
+  __asm__ volatile("syscall" : "=a"(tid) : "a"(SYS_gettid) : "rcx", "r11", "memory");
+  return static_cast<std::uint32_t>(tid);
+#else
+  return static_cast<std::uint32_t>(gettid());
+#endif
+}
+
+// Looked up rather than linked to: they belong to the dynamic linker, which must not become a
+// dependency of its own.
+void find_rseq() {
+  const auto* offset = static_cast<const std::ptrdiff_t*>(dlsym(RTLD_NEXT, "__rseq_offset"));
+  const auto* size = static_cast<const unsigned*>(dlsym(RTLD_NEXT, "__rseq_size"));
+  if (offset != nullptr && size != nullptr && *size != 0) g_rseq_offset = *offset;
+}
+
+// glibc describes its thread descriptor to debuggers: {bits, count, offset} of the field `tid`.
+// Believed only if it holds what the kernel says.
+void find_thread_id() {
+#if defined(__x86_64__)
+  const auto* field = static_cast<const std::uint32_t*>(dlsym(RTLD_NEXT, "_thread_db_pthread_tid"));
+  if (field == nullptr || field[0] != 32 || field[2] == 0) return;
+  std::uint32_t tid;
+  __asm__("movl %%fs:(%1), %0" : "=r"(tid) : "r"(static_cast<std::uint64_t>(field[2])));
+  if (tid == thread_id_slow()) g_runtime.tid_offset = field[2];
+#endif
+}
+
+}  // namespace relock

@@ -1,0 +1,68 @@
+// The state of this library in one process, and what the hot paths need of it.
+#pragma once
+
+#include <cstdint>
+
+#include "interpose/backend.h"
+#include "interpose/profiler_api.h"
+#include "locks/budget.h"
+#include "policy/options.h"
+#include "policy/topology.h"
+
+namespace relock {
+
+struct Runtime {
+  // Read by every call; written once, in the constructor. Zero (before it) means: mutexes and
+  // spinlocks are ours, unrecorded, with the default lock, whose free and locked words are the same
+  // in every choice that may follow.
+  bool mutex_needs_care = false;  // glibc's or recorded: off the fast path
+  bool mutex_is_glibcs = false;
+  bool spin_is_glibcs = false;
+  bool recording = false;
+  bool spin_plain_release = true;
+  std::uint32_t tid_offset = 0;  // of the tid in the C library's thread descriptor; 0: not known
+
+  const MutexBackend* mutex = nullptr;
+  const SpinBackend* spin = nullptr;
+  Budget budget;
+
+  Options options;
+  Topology topology;
+  RelockProfiler profiler{};
+};
+
+extern Runtime g_runtime;
+
+inline bool unlikely(bool condition) { return __builtin_expect(condition, false); }
+inline bool likely(bool condition) { return __builtin_expect(condition, true); }
+
+std::uint32_t thread_id_slow();
+
+// The id that the C library knows this thread by, and writes into __owner. Read where the C library
+// keeps it, so that it is right in every child of every kind of fork, without a system call.
+inline std::uint32_t thread_id() {
+#if defined(__x86_64__)
+  const std::uint64_t offset = g_runtime.tid_offset;
+  if (unlikely(offset == 0)) return thread_id_slow();
+  std::uint32_t tid;
+  __asm__("movl %%fs:(%1), %0" : "=r"(tid) : "r"(offset));
+  return tid;
+#else
+  return thread_id_slow();
+#endif
+}
+
+inline const MutexBackend& mutex_backend() {
+  return g_runtime.mutex != nullptr ? *g_runtime.mutex : mutex_backend(kDefaultLock);
+}
+inline const SpinBackend& spin_backend() {
+  return g_runtime.spin != nullptr ? *g_runtime.spin : spin_backend(kDefaultLock);
+}
+
+// Called in the child of fork, before anything else there.
+void after_fork_in_child();
+
+// Opens the recorder and fills g_runtime.profiler; on failure the program runs on unrecorded.
+void open_profiler(char* const* environment);
+
+}  // namespace relock

@@ -1,0 +1,151 @@
+// pthread_spin_*. An object whose word does not carry our marker was initialised by somebody else
+// (by hand, before we were there, or process-shared): it is glibc's, and stays so.
+#include <cerrno>
+
+#include <pthread.h>
+
+#include "interpose/export.h"
+#include "interpose/real.h"
+#include "interpose/recording.h"
+#include "interpose/runtime.h"
+
+namespace relock {
+namespace {
+
+using Layout = SpinLayout;
+
+constexpr std::uint32_t kFree = Layout::kFree;
+constexpr std::uint32_t kLocked = Layout::kFree | Layout::kLocked;
+
+inline LinuxAtomic32& word_of(pthread_spinlock_t* lock) {
+  return *reinterpret_cast<LinuxAtomic32*>(const_cast<int*>(lock));
+}
+
+// P1: acquire here, release in unlock.
+inline bool take_free(LinuxAtomic32& word) {
+  std::uint32_t expected = kFree;
+  return word.compare_exchange(expected, kLocked, MemoryOrder::kAcquire);
+}
+
+void count_acquisition(SpinRecord* record) {
+  if (record != nullptr) record->acquisitions.fetch_add(1, MemoryOrder::kRelaxed);
+}
+
+int lock_recorded(pthread_spinlock_t* lock, bool ours) {
+  const auto address = const_cast<const int*>(lock);
+  SpinRecord* record = spin_record(address);
+  const bool free = ours ? take_free(word_of(lock)) : real().pthread_spin_trylock(lock) == 0;
+  if (!free) {
+    RecordedWait wait(address, RELOCK_KIND_SPIN, record == nullptr ? nullptr : &record->mark);
+    if (ours) {
+      WaitContext context{&g_runtime.budget};
+      context.observer = &wait;
+      spin_backend().lock_slow(word_of(lock), context);
+    } else {
+      wait.begin();
+      (void)real().pthread_spin_lock(lock);
+    }
+    const std::uint64_t before =
+        record == nullptr ? 0 : record->acquisitions.load(MemoryOrder::kRelaxed);
+    wait.end(RELOCK_WAIT_ACQUIRED, record == nullptr ? 0 : before + 1);
+  }
+  count_acquisition(record);
+  return 0;
+}
+
+__attribute__((noinline)) int lock_any(pthread_spinlock_t* lock) {
+  LinuxAtomic32& word = word_of(lock);
+  const bool ours = Layout::is_ours(word.load(MemoryOrder::kRelaxed));
+  if (unlikely(g_runtime.recording)) return lock_recorded(lock, ours);
+  if (!ours) return real().pthread_spin_lock(lock);
+  WaitContext context{&g_runtime.budget};
+  spin_backend().lock_slow(word, context);
+  return 0;
+}
+
+__attribute__((noinline)) int trylock_any(pthread_spinlock_t* lock) {
+  LinuxAtomic32& word = word_of(lock);
+  const bool ours = Layout::is_ours(word.load(MemoryOrder::kRelaxed));
+  const bool taken =
+      ours ? spin_backend().try_lock(word) : real().pthread_spin_trylock(lock) == 0;
+  if (unlikely(g_runtime.recording)) {
+    const auto address = const_cast<const int*>(lock);
+    if (taken) {
+      count_acquisition(spin_record(address));
+    } else {
+      g_runtime.profiler.try_failed(address, RELOCK_KIND_SPIN);
+    }
+  }
+  return taken ? 0 : EBUSY;
+}
+
+int unlock_word(pthread_spinlock_t* lock) {
+  LinuxAtomic32& word = word_of(lock);
+  if (!Layout::is_ours(word.load(MemoryOrder::kRelaxed))) return real().pthread_spin_unlock(lock);
+  spin_backend().unlock(word);
+  return 0;
+}
+
+__attribute__((noinline)) int unlock_any(pthread_spinlock_t* lock) {
+  if (likely(!g_runtime.recording)) return unlock_word(lock);
+  SpinRecord* record = spin_record(const_cast<const int*>(lock));
+  const std::uint32_t ticket = record == nullptr ? 0 : take_mark(record->mark);
+  const int error = unlock_word(lock);
+  report_release(ticket);
+  return error;
+}
+
+}  // namespace
+}  // namespace relock
+
+using relock::g_runtime;
+
+RELOCK_EXPORT(int, pthread_spin_lock, (pthread_spinlock_t * lock)) {
+  if (relock::likely(!g_runtime.recording) && relock::likely(relock::take_free(relock::word_of(lock)))) {
+    return 0;
+  }
+  return relock::lock_any(lock);
+}
+
+RELOCK_EXPORT(int, pthread_spin_trylock, (pthread_spinlock_t * lock)) {
+  if (relock::likely(!g_runtime.recording) && relock::likely(relock::take_free(relock::word_of(lock)))) {
+    return 0;
+  }
+  return relock::trylock_any(lock);
+}
+
+// Where the algorithm allows it (all but those with a ticket in the low byte) the release is a
+// plain store: it clears the locked bit and leaves waiters and marker alone.
+RELOCK_EXPORT(int, pthread_spin_unlock, (pthread_spinlock_t * lock)) {
+  relock::LinuxAtomic32& word = relock::word_of(lock);
+  const bool ours = relock::SpinLayout::is_ours(word.load(relock::MemoryOrder::kRelaxed));
+  if (relock::likely(ours) && relock::likely(g_runtime.spin_plain_release) &&
+      relock::likely(!g_runtime.recording)) {
+    word.store_low_byte(0, relock::MemoryOrder::kRelease);  // P1
+    return 0;
+  }
+  return relock::unlock_any(lock);
+}
+
+RELOCK_EXPORT(int, pthread_spin_init, (pthread_spinlock_t * lock, int shared)) {
+  if (relock::unlikely(g_runtime.recording)) {
+    g_runtime.profiler.object_init(const_cast<const int*>(lock), RELOCK_KIND_SPIN,
+                                   __builtin_return_address(0));
+  }
+  if (shared == PTHREAD_PROCESS_SHARED || g_runtime.spin_is_glibcs) {
+    return relock::real().pthread_spin_init(lock, shared);
+  }
+  relock::word_of(lock).store(relock::kFree, relock::MemoryOrder::kRelaxed);
+  return 0;
+}
+
+RELOCK_EXPORT(int, pthread_spin_destroy, (pthread_spinlock_t * lock)) {
+  if (relock::unlikely(g_runtime.recording)) {
+    const auto address = const_cast<const int*>(lock);
+    relock::SpinRecord* record = relock::spin_record(address);
+    const std::uint32_t acquisitions =
+        record == nullptr ? 0 : record->acquisitions.exchange(0, relock::MemoryOrder::kRelaxed);
+    g_runtime.profiler.object_destroy(address, RELOCK_KIND_SPIN, acquisitions);
+  }
+  return relock::real().pthread_spin_destroy(lock);
+}

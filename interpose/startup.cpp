@@ -1,0 +1,92 @@
+// What happens when the library is loaded and when the program ends.
+//
+// The library is linked with -z initfirst: this constructor runs before any other, so that our fork
+// handlers are registered first (the child handler then runs before the program's own, the place
+// where it would first use a lock). libc's environ is not set yet at that time; the constructor's
+// third argument is.
+#include <cstring>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "interpose/memory.h"
+#include "interpose/message.h"
+#include "interpose/real.h"
+#include "interpose/recording.h"
+#include "interpose/runtime.h"
+
+namespace relock {
+namespace {
+
+Budget budget_of(const Options& options, const Topology& topology) {
+  Budget budget;
+  budget.mode = options.wait;
+  budget.spin_pauses = options.spin_pauses;
+  budget.promote_ns = std::uint64_t{options.promote_us} * 1000;
+  const int by_cpus = topology.usable_cpus - 1;
+  budget.admitted_limit = options.admitted != 0 ? options.admitted
+                          : by_cpus < 1         ? 1
+                          : by_cpus > 64        ? 64
+                                                : static_cast<std::uint32_t>(by_cpus);
+  // With one CPU the owner cannot run while a waiter pauses.
+  if (topology.usable_cpus == 1 && budget.mode == WaitMode::kAdaptive) budget.mode = WaitMode::kPark;
+  return budget;
+}
+
+void choose_locks() {
+  Runtime& runtime = g_runtime;
+  const Options& options = runtime.options;
+  runtime.mutex = &mutex_backend(options.mutex);
+  runtime.spin = &spin_backend(options.spin);
+  runtime.spin_plain_release = runtime.spin->plain_release;
+  runtime.mutex_is_glibcs = options.mutex == LockKind::kGlibc;
+  runtime.spin_is_glibcs = options.spin == LockKind::kGlibc;
+  runtime.mutex_needs_care = runtime.mutex_is_glibcs || runtime.recording;
+  runtime.budget = budget_of(options, runtime.topology);
+}
+
+void say_what_is_used() {
+  const Runtime& runtime = g_runtime;
+  LineBuffer line;
+  line.add("relock: mutex ");
+  line.add(lock_name(runtime.options.mutex));
+  line.add(", spin ");
+  line.add(lock_name(runtime.options.spin));
+  line.add(", rwlock ");
+  line.add(rwlock_name(runtime.options.rwlock));
+  line.add(", condition variable ");
+  line.add(runtime.mutex_is_glibcs ? "glibc" : "relock");
+  line.add(", wait ");
+  line.add(wait_mode_name(runtime.budget.mode));
+  line.add(", cpus ");
+  line.add_number(static_cast<std::uint64_t>(runtime.topology.usable_cpus));
+  line.add(", nodes ");
+  line.add_number(static_cast<std::uint64_t>(runtime.topology.nodes));
+  line.add(", virtual machine ");
+  line.add(runtime.topology.virtual_machine ? "yes" : "no");
+  line.add(", profile ");
+  line.add(runtime.recording ? "on" : "off");
+  say(line.data);
+}
+
+__attribute__((constructor)) void start(int, char**, char** environment) {
+  Runtime& runtime = g_runtime;
+  load_options_from_environment(&runtime.options, environment, say);
+  find_topology(&runtime.topology, runtime.options);
+  if (runtime.options.verbose) find_nodes(&runtime.topology);
+  map_fork_wiped_memory();
+  resolve_real_functions();
+  find_thread_id();
+  find_rseq();
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  if (runtime.options.profile) open_profiler(environment);
+  choose_locks();
+  if (runtime.options.verbose) say_what_is_used();
+}
+
+__attribute__((destructor)) void finish() {
+  if (g_runtime.recording) g_runtime.profiler.finish();
+}
+
+}  // namespace
+}  // namespace relock

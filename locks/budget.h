@@ -1,0 +1,28 @@
+// Limits that the waiting code obeys. A plain struct: policy/ fills it, locks/ reads it.
+#pragma once
+
+#include <cstdint>
+
+namespace relock {
+
+// How a waiter that cannot have the lock yet spends its time.
+enum class WaitMode : std::uint8_t {
+  kSpin,      // pause only; after a millisecond short timed naps
+  kPark,      // sleep in the kernel at once
+  kAdaptive,  // pause for a learned budget, then sleep
+};
+
+struct Budget {
+  WaitMode mode = WaitMode::kAdaptive;
+  // Pauses an admitted waiter spends before it sleeps, when nothing has been learned yet.
+  std::uint32_t spin_pauses = 200;
+  // Waiters that may compete for one lock word at a time; the rest sleep at the gate. At least 1.
+  std::uint32_t admitted_limit = 1;
+  // A thread sleeping at the gate lets itself in after this long times its place in line.
+  std::uint64_t promote_ns = 1'000'000;
+  // First nap of a waiter that nobody will wake (spinlocks, spin mode), and the longest one.
+  std::uint64_t nap_ns = 50'000;
+  std::uint64_t nap_max_ns = 1'000'000;
+};
+
+}  // namespace relock

@@ -1,0 +1,243 @@
+// Condition variable: a list of waiters, oldest first.
+//
+// The idea: each waiter is a node on its own stack, linked into the object under a small lock and
+// parked on its own. A signal unlinks the oldest and wakes it; a broadcast unlinks all, wakes the
+// first, and every woken waiter wakes the next once it has the mutex again. That has the effect of
+// moving waiters to the mutex: they do not all wake up to fight for it.
+//
+// Object (bytes of pthread_cond_t; all zero is "no waiters"):
+//   lock   0   free / 1 locked / 2 locked, somebody sleeps; bits 2-31: epoch of the locker
+//   head, tail first and last waiter, null when there is none; written under the lock
+//
+// A node's life:
+//   kLinked  -> kTaken     by a signaller, under the lock; it then posts, or chains, the node.
+//                          From here on the waiter does not touch the object.
+//   kLinked  -> kLeaving   by the waiter itself, timed out or cancelled; it then unlinks itself
+//                          under the lock. Signallers skip it, so no signal is swallowed.
+// Both are one compare-exchange, so a signal either reaches a waiter that will return because of
+// it, or goes to the next one.
+//
+// Last touch: a signaller lets go of the small lock before it posts, so when the woken waiter
+// destroys the object nobody is inside. A leaving waiter is inside; destroy() waits until the list
+// is empty, as glibc's waits for its references.
+//
+// Memory order:
+//   C1  the small lock: exchange/compare-exchange (acquire) and its release order all list fields.
+//   C2  `head` is loaded (acquire) by a signaller that may not hold the mutex: it sees every waiter
+//       that was linked before the signaller's own last acquisition of the mutex.
+//   C3  state kTaken (acq_rel) publishes chain and broadcast to the waiter; the post publishes what
+//       came before it.
+//
+// Source: the list is the classic construction (Birrell 1984/2003); wait morphing as in Solaris and
+// Linux FUTEX_CMP_REQUEUE, here as a chain.
+#pragma once
+
+#include <cstdint>
+
+#include "platform.h"
+#include "wait.h"
+
+namespace relock {
+
+// `Parker` is what the waiter sleeps on: post() from another thread, once; it must tolerate that
+// the waiter's frame is gone as soon as the post is visible.
+template <class P, class Parker>
+struct CondNode {
+  enum State : std::uint32_t { kLinked = 0, kTaken = 1, kLeaving = 2 };
+
+  CondNode* next = nullptr;
+  CondNode* previous = nullptr;
+  CondNode* chained = nullptr;   // to be woken by us once we own the mutex (C3)
+  const void* mutex = nullptr;   // null: wake directly, never chain
+  bool by_broadcast = false;     // C3
+  typename P::Atomic32 state;
+  Parker parker;
+};
+
+// `Object` gives access to one condition variable: lock() is a P::Atomic32&, head() and tail() are
+// P::AtomicPtr<Node>&.
+template <class P, class Parker, class Object>
+class CondVar {
+ public:
+  using Node = CondNode<P, Parker>;
+
+  // Links the caller as the youngest waiter. Call before the mutex is released.
+  static void enlist(Object object, Node& node) {
+    node.state.store(Node::kLinked, MemoryOrder::kRelaxed);  // C1 publishes
+    lock(object);
+    drop_ghosts(object);
+    Node* last = object.tail().load(MemoryOrder::kRelaxed);
+    node.previous = last;
+    if (last != nullptr) {
+      last->next = &node;
+    } else {
+      object.head().store(&node, MemoryOrder::kRelease);  // C2
+    }
+    object.tail().store(&node, MemoryOrder::kRelaxed);
+    unlock(object);
+  }
+
+  // After a time-out or a cancellation. True: the caller has left without a signal. False: it has
+  // been signalled; a post has come or is on its way and must be waited for.
+  static bool leave(Object object, Node& node) {
+    std::uint32_t linked = Node::kLinked;
+    if (!node.state.compare_exchange(linked, Node::kLeaving, MemoryOrder::kAcqRel)) return false;
+    lock(object);
+    unlink(object, node);
+    unlock(object);
+    return true;
+  }
+
+  static void signal(Object object) {
+    if (object.head().load(MemoryOrder::kAcquire) == nullptr) return;  // C2
+    lock(object);
+    drop_ghosts(object);
+    Node* node = object.head().load(MemoryOrder::kRelaxed);
+    while (node != nullptr && !take(*node)) node = node->next;
+    if (node != nullptr) unlink(object, *node);
+    unlock(object);
+    if (node != nullptr) node->parker.post();
+  }
+
+  static void broadcast(Object object) {
+    if (object.head().load(MemoryOrder::kAcquire) == nullptr) return;  // C2
+    lock(object);
+    drop_ghosts(object);
+    Node* first = nullptr;
+    Node* last = nullptr;
+    Node* node = object.head().load(MemoryOrder::kRelaxed);
+    while (node != nullptr) {
+      Node* next = node->next;
+      // A waiter may leave its frame only after its post, so the list of the taken stays valid.
+      if (node->state.load(MemoryOrder::kRelaxed) == Node::kLinked) {
+        node->by_broadcast = true;
+        if (take(*node)) {
+          unlink(object, *node);
+          node->next = nullptr;
+          if (last != nullptr) last->next = node;
+          if (first == nullptr) first = node;
+          last = node;
+        }
+      }
+      node = next;
+    }
+    unlock(object);
+    wake_taken(first);
+  }
+
+  // After the waiter owns its mutex again: the next of a broadcast may come.
+  static void pass_on(Node& node) {
+    if (node.chained != nullptr) node.chained->parker.post();
+    node.chained = nullptr;
+  }
+
+  // Returns when nobody is linked any more: those who are leaving have left.
+  static void destroy(Object object, WaitContext& context) {
+    Spinner<P> spinner(context);
+    for (;;) {
+      lock(object);
+      drop_ghosts(object);
+      const bool empty = object.head().load(MemoryOrder::kRelaxed) == nullptr;
+      unlock(object);
+      if (empty) return;
+      spinner.nap(object.lock(), object.lock().load(MemoryOrder::kRelaxed));
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kFree = 0;
+  static constexpr std::uint32_t kLocked = 1;
+  static constexpr std::uint32_t kContended = 2;
+  static constexpr std::uint32_t kStateMask = 3;
+
+  static bool take(Node& node) {
+    std::uint32_t linked = Node::kLinked;
+    return node.state.compare_exchange(linked, Node::kTaken, MemoryOrder::kAcqRel);  // C3
+  }
+
+  // Waiters that share a mutex come one after the other; the rest are woken at once. Every link is
+  // read before the post that may end a node's life.
+  static void wake_taken(Node* first) {
+    Node* chain_end = nullptr;
+    Node* direct = nullptr;
+    for (Node* node = first; node != nullptr;) {
+      Node* next = node->next;
+      const bool chains = node != first && first->mutex != nullptr && node->mutex == first->mutex;
+      if (chains) {
+        (chain_end == nullptr ? first : chain_end)->chained = node;
+        chain_end = node;
+      } else if (node != first) {
+        node->next = direct;
+        direct = node;
+      }
+      node = next;
+    }
+    while (direct != nullptr) {
+      Node* next = direct->next;
+      direct->parker.post();
+      direct = next;
+    }
+    if (first != nullptr) first->parker.post();
+  }
+
+  static void unlink(Object object, Node& node) {
+    if (node.previous != nullptr) {
+      node.previous->next = node.next;
+    } else {
+      object.head().store(node.next, MemoryOrder::kRelease);  // C2
+    }
+    if (node.next != nullptr) {
+      node.next->previous = node.previous;
+    } else {
+      object.tail().store(node.previous, MemoryOrder::kRelaxed);
+    }
+  }
+
+  // ---- the small lock: held for a few instructions; its owner may lose its CPU meanwhile ----
+
+  static std::uint32_t stamp() { return P::epoch() << 2; }
+
+  static void lock(Object object) {
+    constexpr int kSpins = 100;
+    typename P::Atomic32& cell = object.lock();
+    std::uint32_t want = kLocked;
+    for (int spins = 0;; ++spins) {
+      std::uint32_t seen = cell.load(MemoryOrder::kRelaxed);
+      const bool ghost = (seen & ~kStateMask) != stamp();  // held when the process was forked
+      if ((seen & kStateMask) == kFree || ghost) {
+        if (cell.compare_exchange(seen, stamp() | want, MemoryOrder::kAcquire)) return;  // C1
+        continue;
+      }
+      if (spins < kSpins) {
+        P::pause();
+        continue;
+      }
+      want = kContended;
+      const std::uint32_t contended = stamp() | kContended;
+      if (seen != contended && !cell.compare_exchange(seen, contended, MemoryOrder::kRelaxed)) {
+        continue;
+      }
+      (void)P::futex_wait(cell, contended, kAnyBit, nullptr);
+    }
+  }
+
+  static void unlock(Object object) {
+    typename P::Atomic32& cell = object.lock();
+    const void* const address = &cell;
+    if ((cell.exchange(stamp(), MemoryOrder::kRelease) & kStateMask) == kContended) {  // C1
+      P::futex_wake(address, 1, kAnyBit);
+    }
+  }
+
+  // In a forked child the list may hold waiters that do not exist here. The free lock keeps the
+  // epoch of its last owner, so the first owner in the child knows.
+  static void drop_ghosts(Object object) {
+    typename P::Atomic32& list_epoch = object.list_epoch();
+    if (list_epoch.load(MemoryOrder::kRelaxed) == P::epoch()) return;  // under the lock: C1
+    list_epoch.store(P::epoch(), MemoryOrder::kRelaxed);
+    object.head().store(nullptr, MemoryOrder::kRelease);
+    object.tail().store(nullptr, MemoryOrder::kRelaxed);
+  }
+};
+
+}  // namespace relock

@@ -1,0 +1,371 @@
+// The gate in front of a mutex's lock algorithm, and everything about a mutex that does not depend
+// on the algorithm: timed waiters, sleeping and waking, ghosts after a fork.
+//
+// The idea: a lock that hands over in order needs a context switch per hand-off once threads
+// outnumber CPUs, so no tuning of spin times can save it. So only a few threads (Budget::
+// admitted_limit) compete for the lock word. The others register as passive in the word and sleep
+// in the kernel. While the admitted ones keep the lock busy nobody is woken; a release that finds
+// no admitted waiter admits one sleeper, and a sleeper lets itself in after promote_ns times its
+// place in line, so nobody starves.
+// (Dice and Kogan, "Avoiding scalability collapse by restricting concurrency", Euro-Par 2019; Dice,
+// "Malthusian locks", EuroSys 2017; the admission bit resembles mutexWoken of Go's sync.Mutex.)
+//
+// Sleepers wait in the kernel's own futex queue of the object's `gate` cell, a sequence number.
+// There is no list in user space and no lock around one, so a signal handler may use other mutexes
+// at any point, a vanished thread leaves nothing behind, and the kernel keeps the order.
+//
+// Transitions beyond the algorithm's (word.h has the bits):
+//   held or waited for    -> passive+1     a thread finds the gate full
+//   A, passive p          -> passive p-1   a sleeper claims the admission (one wins) and joins
+//   free, passive p       -> L, passive p-1    a sleeper that happens to look takes the free lock
+//   L, no waiters, !A, passive > 0 -> L|A, then gate+1, then free|A, then wake(gate)   release
+//   held or waited for    -> R             a timed waiter, let in, asks for the next release
+//   L|R                   -> O             release: the lock is the reserved waiter's to take
+//   O                     -> L             it takes it     R -> (clear)   or it gives up in time
+//
+// A timed waiter never holds a ticket or queue node, so giving up leaves the queue intact; and
+// since a release offers it the lock, it is not starved by a lock that is never free. Two offers in
+// a row happen only if nobody else waits (`offered last` in the epoch cell).
+//
+// Memory order (P1 of each algorithm is the critical section; here is who sees whom):
+//   G1  passive+1 is a compare-exchange on a word that shows an owner, an offer, an admitted waiter
+//       or A. Whoever releases next does so by compare-exchange on the same word: it sees the count.
+//   G2  a sleeper reads `gate` (acquire) before it looks at the word; a release sets A, then
+//       advances `gate` (release), then lets go. If the sleeper read the new sequence it sees A;
+//       if the old one, futex_wait refuses or the wake finds it.
+//   G3  O is set by the release (release) and turned into L by the offered waiter (acquire): P1.
+//   G4  an epoch cell is claimed by compare-exchange, repaired, and published (release); every slow
+//       path loads it (acquire) before it believes the word.
+#pragma once
+
+#include <cstdint>
+
+#include "wait.h"
+#include "word.h"
+
+namespace relock {
+
+// `Object` gives access to one mutex: word(), gate(), epoch(), tuning(), owner(), each a
+// P::Atomic32&. epoch: bit 31 being repaired, bit 30 the last release was an offer, below: value of
+// P::epoch() at the last contention. tuning: bits 0-15 learned spin allowance + 1 (0: none yet).
+template <class P, template <class, class> class AlgorithmOf, class Object>
+class GatedMutex {
+ public:
+  using Layout = MutexLayout;
+  using Algorithm = AlgorithmOf<P, Layout>;
+  using Word = typename P::Atomic32;
+
+  // A try that copes with every state of the word. Never waits.
+  static bool try_lock(Object object) {
+    std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
+    while (Algorithm::can_take(w)) {
+      if (object.word().compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {
+        return true;  // P1
+      }
+    }
+    if (!stale(object)) return false;
+    repair(object);
+    w = object.word().load(MemoryOrder::kRelaxed);
+    return Algorithm::can_take(w) &&
+           object.word().compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire);
+  }
+
+  static Acquire lock_slow(Object object, WaitContext& context) {
+    if (stale(object)) repair(object);
+    context.spin_pauses = allowance(object, *context.budget);
+    const Acquire result = acquire(object, context);
+    if (result == Acquire::kAcquired) learn(object, context);
+    return result;
+  }
+
+  // Before the owner fields are cleared: drops ghosts while the owner is still known (G4).
+  static void prepare_unlock(Object object) {
+    if (stale(object)) repair(object);
+  }
+
+  // The caller owns the lock, or the word shows that nobody does (then nothing happens).
+  // The releasing compare-exchange is the last access to the object; wakes use addresses only.
+  static void unlock_slow(Object object) {
+    Word& word = object.word();
+    const void* const word_address = &word;
+    const void* const gate_address = &object.gate();
+    bool admitted = false;
+    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    while ((w & Layout::kLocked) != 0) {
+      const bool waiters = Algorithm::has_waiters(w);
+      if ((w & Layout::kReserved) != 0 && (!waiters || !offered_last(object))) {
+        if (offer(object, word, w, waiters)) return wake(word_address, 1, wake_bit::kReserved);
+      } else if (!waiters && (w & Layout::kAdmitting) == 0 && (w & Layout::kPassiveMask) != 0) {
+        if (word.compare_exchange(w, w | Layout::kAdmitting, MemoryOrder::kAcqRel)) {  // G2
+          object.gate().fetch_add(1, MemoryOrder::kRelease);                           // G2
+          admitted = true;
+          w |= Layout::kAdmitting;
+        }
+      } else {
+        if (offered_last(object)) object.epoch().fetch_and(~kOfferedLast, MemoryOrder::kRelaxed);
+        const Release release = Algorithm::release(w);
+        const bool unclaimed = admitted && (w & Layout::kAdmitting) != 0;
+        if (word.compare_exchange(w, release.word, MemoryOrder::kRelease)) {  // P1; last touch
+          if (release.wake_bits != 0) wake(word_address, kEverybody, release.wake_bits);
+          if (unclaimed) wake(gate_address, 1, kAnyBit);
+          return;
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kRepairing = 1u << 31;
+  static constexpr std::uint32_t kOfferedLast = 1u << 30;
+  static constexpr std::uint32_t kEpochMask = kOfferedLast - 1;
+  static constexpr int kEverybody = 0x7fffffff;
+
+  enum class Entry { kJoin, kRetry, kAcquired, kTimedOut };
+
+  static void wake(const void* address, int count, std::uint32_t bits) {
+    P::futex_wake(address, count, bits);
+  }
+  static bool offered_last(Object object) {  // written by owners only
+    return (object.epoch().load(MemoryOrder::kRelaxed) & kOfferedLast) != 0;
+  }
+
+  // L|R -> O. The kOfferedLast flag goes first: after the offer the object is not ours to touch.
+  static bool offer(Object object, Word& word, std::uint32_t& w, bool waiters) {
+    if (waiters) object.epoch().fetch_or(kOfferedLast, MemoryOrder::kRelaxed);
+    const std::uint32_t offered = (w & ~(Layout::kLocked | Layout::kReserved)) | Layout::kOffered;
+    return word.compare_exchange(w, offered, MemoryOrder::kRelease);  // G3; last touch
+  }
+
+  static bool gate_open(std::uint32_t w, const WaitContext& context) {
+    if (context.spins_only()) return true;
+    const std::uint32_t inside =
+        Algorithm::waiters(w) + ((w & Layout::kAdmitting) != 0 ? 1u : 0u);
+    return inside < context.budget->admitted_limit;
+  }
+
+  static Acquire acquire(Object object, WaitContext& context) {
+    bool registered = false;
+    for (;;) {
+      const Entry entry = enter(object, context, registered);
+      registered = false;
+      if (entry == Entry::kAcquired) return Acquire::kAcquired;
+      if (entry == Entry::kTimedOut) return Acquire::kTimedOut;
+      if (entry == Entry::kRetry) continue;
+      if (context.deadline != nullptr) return reserve(object, context);
+      switch (Algorithm::join(object.word(), context)) {
+        case Joined::kAcquired:
+          return Acquire::kAcquired;
+        case Joined::kAtTheGate:
+          registered = true;
+          break;
+        case Joined::kNoRoom:
+          return reserve(object, context);
+      }
+    }
+  }
+
+  // Takes the lock if it is free, passes the gate if it is open, else sleeps until one is so.
+  static Entry enter(Object object, WaitContext& context, bool registered) {
+    Word& word = object.word();
+    std::uint32_t sequence = object.gate().load(MemoryOrder::kAcquire);  // G2
+    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    bool admission_is_for_others = false;
+    while (!registered) {
+      if (Algorithm::can_take(w)) {
+        if (word.compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {
+          return Entry::kAcquired;  // P1
+        }
+      } else if (gate_open(w, context)) {
+        return Entry::kJoin;
+      } else if ((w & Layout::kPassiveMask) == Layout::kPassiveMask) {
+        return wait_unregistered(object, context, sequence);
+      } else {
+        admission_is_for_others = (w & Layout::kAdmitting) != 0;
+        registered = word.compare_exchange(w, w + Layout::kPassiveOne, MemoryOrder::kAcqRel);  // G1
+      }
+    }
+    return sleep_at_gate(object, context, sequence, admission_is_for_others);
+  }
+
+  // The counter is full: sleep without being counted, for a while that somebody always ends.
+  // The wake of an admission may reach it in place of a counted sleeper, so it may claim one.
+  static Entry wait_unregistered(Object object, WaitContext& context, std::uint32_t sequence) {
+    context.going_to_sleep();
+    const Deadline until = P::after_ns(context.budget->nap_max_ns);
+    (void)P::futex_wait(object.gate(), sequence, kAnyBit, &until);
+    const bool late = context.deadline != nullptr && P::expired(*context.deadline);
+    Word& word = object.word();
+    std::uint32_t w = word.load(MemoryOrder::kAcquire);
+    for (;;) {
+      const std::uint32_t claimed = w & ~Layout::kAdmitting;
+      if (Algorithm::can_take(w)) {
+        if (word.compare_exchange(w, Algorithm::taken(claimed), MemoryOrder::kAcquire)) {
+          return Entry::kAcquired;  // P1
+        }
+      } else if (claimed == w) {
+        return late ? Entry::kTimedOut : Entry::kRetry;
+      } else if (word.compare_exchange(w, claimed, MemoryOrder::kAcqRel)) {
+        return late ? Entry::kTimedOut : Entry::kJoin;
+      }
+    }
+  }
+
+  // A registered waiter's life. `skip_claim`: A was set when we registered, so it belongs to one
+  // who was there before; that one will come and claim it.
+  static Entry sleep_at_gate(Object object, WaitContext& context, std::uint32_t sequence,
+                             bool skip_claim) {
+    Word& word = object.word();
+    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    const std::uint64_t place = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
+    const Deadline promotion = P::after_ns(context.budget->promote_ns * (place == 0 ? 1 : place));
+    bool promoted = false;
+    for (;;) {
+      const Entry entry = leave_gate(word, context, skip_claim, promoted);
+      if (entry != Entry::kRetry) return entry;
+      skip_claim = false;
+      context.going_to_sleep();
+      const Deadline* until = &promotion;
+      if (context.deadline != nullptr && !before(promotion, *context.deadline)) {
+        until = context.deadline;
+      }
+      const WaitResult result = P::futex_wait(object.gate(), sequence, kAnyBit, until);
+      promoted = result == WaitResult::kTimedOut;
+      sequence = object.gate().load(MemoryOrder::kAcquire);  // G2
+    }
+  }
+
+  // Which of two deadlines comes first, across clocks.
+  static bool before(const Deadline& promotion, const Deadline& deadline) {
+    if (!deadline.realtime) return promotion.ns < deadline.ns;
+    return !P::expired(deadline) && promotion.ns - P::now_ns() < P::remaining_ns(deadline);
+  }
+
+  // One look of a registered waiter. kRetry: there is nothing for us yet.
+  static Entry leave_gate(Word& word, WaitContext& context, bool skip_claim, bool promoted) {
+    std::uint32_t w = word.load(MemoryOrder::kAcquire);
+    for (;;) {
+      const std::uint32_t without_us = (w - Layout::kPassiveOne) & ~Layout::kAdmitting;
+      if (Algorithm::can_take(w)) {
+        // Clearing A may disappoint one on its way; it sleeps again and our release sees it.
+        if (word.compare_exchange(w, Algorithm::taken(without_us), MemoryOrder::kAcquire)) {
+          return Entry::kAcquired;
+        }
+      } else if (((w & Layout::kAdmitting) != 0 && !skip_claim) || promoted) {
+        // A promoted waiter claims an admission that is under way, too: the wake may have been for
+        // us, and then nobody else would come for it.
+        if (word.compare_exchange(w, without_us, MemoryOrder::kAcqRel)) {
+          const bool late = context.deadline != nullptr && P::expired(*context.deadline);
+          return late ? Entry::kTimedOut : Entry::kJoin;
+        }
+      } else {
+        return Entry::kRetry;
+      }
+    }
+  }
+
+  // A waiter that has been let in and takes no ticket or node, since it may have to give up or none
+  // was to be had: asks for the lock, takes what it is offered, or gives up.
+  static Acquire reserve(Object object, WaitContext& context) {
+    Word& word = object.word();
+    Spinner<P> spinner(context);
+    bool reserved = false;
+    std::uint32_t w = word.load(MemoryOrder::kAcquire);
+    for (;;) {
+      if (reserved && (w & Layout::kOffered) != 0) {
+        const std::uint32_t mine = (w & ~Layout::kOffered) | Layout::kLocked;
+        if (word.compare_exchange(w, mine, MemoryOrder::kAcquire)) return Acquire::kAcquired;  // G3
+      } else if (!reserved && Algorithm::can_take(w)) {
+        if (word.compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {
+          return Acquire::kAcquired;  // P1
+        }
+      } else if (context.deadline != nullptr && P::expired(*context.deadline)) {
+        if (!reserved || word.compare_exchange(w, w & ~Layout::kReserved, MemoryOrder::kRelaxed)) {
+          return Acquire::kTimedOut;  // seen in the same step: somebody owns it or is about to
+        }
+      } else if (!reserved && (w & (Layout::kReserved | Layout::kOffered)) == 0) {
+        reserved = word.compare_exchange(w, w | Layout::kReserved, MemoryOrder::kAcqRel);
+        if (reserved) w |= Layout::kReserved;
+      } else {
+        wait_for_offer(word, w, reserved, context, spinner);
+        w = word.load(MemoryOrder::kAcquire);
+      }
+    }
+  }
+
+  static void wait_for_offer(Word& word, std::uint32_t w, bool reserved, WaitContext& context,
+                             Spinner<P>& spinner) {
+    if (spinner.spin(word, w)) return;
+    if (reserved) {
+      context.going_to_sleep();
+      (void)P::futex_wait(word, w, wake_bit::kReserved, context.deadline);
+    } else {
+      spinner.nap(word, w);  // R is somebody else's; it will be free soon
+    }
+  }
+
+  // ---- what the spin allowance was worth ----
+
+  static std::uint32_t allowance(Object object, const Budget& budget) {
+    if (budget.mode == WaitMode::kPark) return 0;
+    const std::uint32_t learned = object.tuning().load(MemoryOrder::kRelaxed) & 0xffff;
+    return learned == 0 ? budget.spin_pauses : learned - 1;
+  }
+
+  // Spinning that ended in sleep was wasted: halve. Spinning that succeeded may grow back. When it
+  // has come down to nothing, one acquisition in 64 tries again. The cell is a hint: a lost update
+  // costs nothing.
+  static void learn(Object object, const WaitContext& context) {
+    if (context.budget->mode != WaitMode::kAdaptive) return;
+    const std::uint32_t cell = object.tuning().load(MemoryOrder::kRelaxed);
+    const std::uint32_t most = context.budget->spin_pauses;
+    std::uint32_t next = context.spin_pauses;
+    if (context.spinning_failed) {
+      next /= 2;
+    } else if (context.pauses > 0) {
+      next += next / 4 + 1;
+    } else {
+      return;  // no admitted wait: nothing to learn
+    }
+    if (next == 0 && P::choose(64) == 0) next = most;
+    if (next > most) next = most;
+    if (next > 0xfffe) next = 0xfffe;
+    const std::uint32_t updated = (cell & ~0xffffu) | (next + 1);
+    if (updated != cell) object.tuning().store(updated, MemoryOrder::kRelaxed);
+  }
+
+  // ---- ghosts ----
+
+  static bool stale(Object object) {
+    const std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
+    return (seen & (kRepairing | kEpochMask)) != P::epoch();
+  }
+
+  // In a forked child: the word still names waiters of the parent. None of them exists here. Every
+  // slow path comes by first, so none of ours is in the word either; the fast path cannot have
+  // changed it, since it works on words without waiters only. What the owner field says stands: an
+  // owner from before the fork keeps the lock; a lock on its way to a ghost is free.
+  static void repair(Object object) {
+    const std::uint32_t now = P::epoch();
+    std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);
+    for (;;) {
+      if ((seen & (kRepairing | kEpochMask)) == now) return;
+      if (seen == (now | kRepairing)) {  // another thread of this process is at it
+        P::pause();
+        seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
+        continue;
+      }
+      if (object.epoch().compare_exchange(seen, now | kRepairing, MemoryOrder::kAcquire)) break;
+    }
+    constexpr std::uint32_t kGhosts = ~(Layout::kFree | Layout::kLocked);
+    std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
+    while ((w & kGhosts) != 0) {
+      const bool owned =
+          (w & Layout::kLocked) != 0 && object.owner().load(MemoryOrder::kRelaxed) != 0;
+      const std::uint32_t mended = owned ? Layout::kLocked : Layout::kFree;
+      if (object.word().compare_exchange(w, mended, MemoryOrder::kRelaxed)) break;
+    }
+    object.epoch().store(now, MemoryOrder::kRelease);  // G4
+  }
+};
+
+}  // namespace relock

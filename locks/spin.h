@@ -1,0 +1,101 @@
+// Everything about a 4-byte spinlock that does not depend on the algorithm.
+//
+// The idea: a spinlock's release is a plain step that wakes nobody, so its waiters never sleep for
+// good: they pause, then nap in short timed futexes. So that an ordered lock does not collapse when
+// threads outnumber CPUs, only about as many threads as there are CPUs compete for one word; the
+// others nap outside, in front of a gate that lies in a small table hashed by the lock's address.
+// A gate shared by two locks only makes their waiters nap a little more often.
+//
+// Ghosts: a word with waiters carries the low bits of the epoch in which they came (word.h). A
+// forked child that finds waiters of another epoch drops them in one compare-exchange.
+//
+// Memory order: P1 of the algorithm. The gate's counters order nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "wait.h"
+#include "word.h"
+
+namespace relock {
+
+// Counts are kept by the waiters themselves; the table is wiped in a forked child.
+template <class P>
+struct alignas(64) SpinGate {
+  typename P::Atomic32 competing;  // threads in the algorithm, any lock of this gate
+  typename P::Atomic32 outside;    // threads napping in front
+};
+
+template <class P, template <class, class> class AlgorithmOf>
+class SpinLock {
+ public:
+  using Layout = SpinLayout;
+  using Algorithm = AlgorithmOf<P, Layout>;
+  using Word = typename P::Atomic32;
+
+  static bool try_lock(Word& word) {
+    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    drop_ghosts(word, w);
+    while (Algorithm::can_take(w)) {
+      if (word.compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) return true;  // P1
+    }
+    return false;
+  }
+
+  static void lock_slow(Word& word, WaitContext& context) {
+    context.spin_pauses = context.budget->spin_pauses;
+    SpinGate<P>* gate = context.spins_only() ? nullptr : P::spin_gate(&word);
+    Spinner<P> outside(context);
+    for (;;) {
+      std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+      drop_ghosts(word, w);
+      if (gate != nullptr && !pass(*gate, word, w, context)) {
+        if (try_lock(word)) return;
+        continue;
+      }
+      const Joined joined = Algorithm::join(word, context);
+      if (gate != nullptr) gate->competing.fetch_sub(1, MemoryOrder::kRelaxed);
+      if (joined == Joined::kAcquired) return;
+      if (try_lock(word)) return;  // no ticket or node was free: compete without one
+      if (!outside.spin(word, w)) outside.nap(word, w);
+    }
+  }
+
+  // The releasing store is the last access. An unlocked lock stays as it is.
+  static void unlock(Word& word) {
+    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    drop_ghosts(word, w);
+    while ((w & Layout::kLocked) != 0) {
+      if (word.compare_exchange(w, Algorithm::release(w).word, MemoryOrder::kRelease)) return;  // P1
+    }
+  }
+
+ private:
+  static void drop_ghosts(Word& word, std::uint32_t& w) {
+    while (Algorithm::has_waiters(w) && Layout::with_epoch(w, P::epoch()) != w) {
+      const std::uint32_t mended = Layout::kFree | (w & Layout::kLocked);
+      if (word.compare_exchange(w, mended, MemoryOrder::kRelaxed)) {
+        w = mended;
+        return;
+      }
+    }
+  }
+
+  // True: counted in. False: napped outside, the longer the more others do.
+  static bool pass(SpinGate<P>& gate, Word& word, std::uint32_t w, WaitContext& context) {
+    // Signed: a signal handler that forks while its thread is counted leaves the child at -1.
+    const auto limit = static_cast<std::int32_t>(context.budget->admitted_limit + 1);
+    std::uint32_t inside = gate.competing.load(MemoryOrder::kRelaxed);
+    while (static_cast<std::int32_t>(inside) < limit) {
+      if (gate.competing.compare_exchange(inside, inside + 1, MemoryOrder::kRelaxed)) return true;
+    }
+    context.going_to_sleep();
+    const std::uint64_t others = gate.outside.fetch_add(1, MemoryOrder::kRelaxed);
+    const Deadline until = P::after_ns(context.budget->nap_ns * (others + 1));
+    (void)P::futex_wait(word, w, wake_bit::kNap, &until);
+    gate.outside.fetch_sub(1, MemoryOrder::kRelaxed);
+    return false;
+  }
+};
+
+}  // namespace relock

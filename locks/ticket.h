@@ -1,0 +1,125 @@
+// ticket: waiters are served in the order in which they took a ticket.
+//
+// The idea: a waiter takes the next ticket from the tail and waits until the head has passed it.
+// The owner passes the lock on by advancing the head; the locked bit stays set meanwhile, so nobody
+// can slip in between. A release with nobody waiting clears head and tail, so that a free word is
+// always the same and the fast path is shared with every other lock.
+//
+// Word: head and tail of 8 bits each (word.h), counted modulo 256. At most 255 tickets are out at
+// a time; whoever finds none competes without one.
+//
+// Transitions:
+//   free                        -> L                 no ticket is needed
+//   L, head h, tail t           -> L, tail t+1       a waiter takes ticket t
+//   L, head h, tail t (h != t)  -> L, head h+1       release: the waiter with ticket h owns it now
+//   L, head h, tail h           -> free              release: head and tail start again at 0
+//   L, S clear                  -> S                 a waiter is about to sleep on the word
+//
+// A release of a free lock changes nothing (the locked bit says so): the head never passes the
+// tail, so a double unlock, which glibc's mutex survives, is survived here too.
+//
+// Memory order:
+//   P1  the releasing compare-exchange (release) that advances the head, or clears L, publishes the
+//       critical section to the load (acquire) that sees its ticket served, or to the
+//       compare-exchange (acquire) that takes the free lock.
+//   P2  S is set by a compare-exchange on the very word that says "not yet served", so the release
+//       that serves the sleeper finds S and wakes it.
+//
+// Source: Mellor-Crummey and Scott 1991; Reed and Kanodia 1979. Ours: the locked bit, the reset.
+#pragma once
+
+#include "wait.h"
+#include "word.h"
+
+namespace relock {
+
+template <class P, class Layout>
+struct Ticket {
+  using Word = typename P::Atomic32;
+
+  // In a spinlock, storing 0 in the word's low byte releases the lock: no, the head is there.
+  static constexpr bool kPlainRelease = false;
+
+  static constexpr std::uint32_t kMask = (1u << Layout::kTicketBits) - 1;
+  static constexpr std::uint32_t kBothMask =
+      (kMask << Layout::kTicketHeadShift) | (kMask << Layout::kTicketTailShift);
+
+  static constexpr std::uint32_t head(std::uint32_t word) {
+    return (word >> Layout::kTicketHeadShift) & kMask;
+  }
+  static constexpr std::uint32_t tail(std::uint32_t word) {
+    return (word >> Layout::kTicketTailShift) & kMask;
+  }
+  static constexpr std::uint32_t waiters(std::uint32_t word) {
+    return (tail(word) - head(word)) & kMask;
+  }
+  static constexpr bool has_waiters(std::uint32_t word) { return waiters(word) != 0; }
+  static constexpr bool can_take(std::uint32_t word) {
+    return (word & Layout::kHeld) == 0 && !has_waiters(word);
+  }
+  static constexpr std::uint32_t taken(std::uint32_t word) { return word | Layout::kLocked; }
+
+  static constexpr std::uint32_t sleep_bit(std::uint32_t ticket) { return 1u << (ticket & 15); }
+
+  static constexpr Release release(std::uint32_t word) {
+    if (!has_waiters(word)) {
+      std::uint32_t free = word & ~(kBothMask | Layout::kLocked | Layout::kSleeper);
+      return {Layout::with_epoch(free, 0), 0};
+    }
+    const std::uint32_t served = head(word);
+    std::uint32_t next = with_head(word, served + 1);
+    std::uint32_t wake = 0;
+    if ((word & Layout::kSleeper) != 0) {
+      wake = sleep_bit(served);
+      if (!has_waiters(next)) next &= ~Layout::kSleeper;
+    }
+    return {next, wake};
+  }
+
+  static Joined join(Word& word, WaitContext& context) {
+    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    for (;;) {
+      if (can_take(w)) {
+        if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return Joined::kAcquired;
+        continue;
+      }
+      if (waiters(w) == kMask) return Joined::kNoRoom;
+      const std::uint32_t with_mine = with_tail(Layout::with_epoch(w, P::epoch()), tail(w) + 1);
+      if (word.compare_exchange(w, with_mine, MemoryOrder::kRelaxed)) break;
+    }
+    wait_turn(word, tail(w), context);
+    return Joined::kAcquired;
+  }
+
+ private:
+  static constexpr std::uint32_t with_head(std::uint32_t word, std::uint32_t value) {
+    return (word & ~(kMask << Layout::kTicketHeadShift)) |
+           ((value & kMask) << Layout::kTicketHeadShift);
+  }
+  static constexpr std::uint32_t with_tail(std::uint32_t word, std::uint32_t value) {
+    return (word & ~(kMask << Layout::kTicketTailShift)) |
+           ((value & kMask) << Layout::kTicketTailShift);
+  }
+
+  static void wait_turn(Word& word, std::uint32_t mine, WaitContext& context) {
+    const std::uint32_t served = (mine + 1) & kMask;
+    Spinner<P> spinner(context);
+    for (;;) {
+      std::uint32_t w = word.load(MemoryOrder::kAcquire);  // P1
+      if (head(w) == served) return;
+      if (spinner.spin(word, w)) continue;
+      if constexpr (Layout::kCanSleep) {
+        if ((w & Layout::kSleeper) == 0) {
+          if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel)) continue;  // P2
+          w |= Layout::kSleeper;
+        }
+        context.going_to_sleep();
+        (void)P::futex_wait(word, w, sleep_bit(mine), nullptr);
+      } else {
+        spinner.nap(word, w);
+      }
+    }
+  }
+};
+
+}  // namespace relock

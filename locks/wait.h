@@ -1,0 +1,96 @@
+// How a waiter spends its time: shared by all locks.
+#pragma once
+
+#include <cstdint>
+
+#include "budget.h"
+#include "platform.h"
+#include "word.h"
+
+namespace relock {
+
+// Told once per acquisition, before the waiter first gives up its CPU. Never called by an owner.
+struct WaitObserver {
+  void (*before_sleep)(WaitObserver* self);
+};
+
+// One slow acquisition: its limits, and what it has found out so far.
+struct WaitContext {
+  const Budget* budget;
+  const Deadline* deadline = nullptr;
+  WaitObserver* observer = nullptr;
+  std::uint32_t spin_pauses = 0;  // this acquisition's allowance, from the lock's learned budget
+  std::uint32_t pauses = 0;       // spent so far
+  bool slept = false;
+  bool spinning_failed = false;
+
+  bool spins_only() const { return budget->mode == WaitMode::kSpin; }
+
+  void going_to_sleep() {
+    if (!slept && observer != nullptr) observer->before_sleep(observer);
+    slept = true;
+  }
+};
+
+// Pauses for one waiting phase. In spin mode it never runs out, but after a millisecond it naps in
+// a short timed futex, so that a real-time waiter on its owner's CPU lets the owner run.
+template <class P>
+class Spinner {
+ public:
+  explicit Spinner(WaitContext& context) : context_(context) {}
+
+  // Pauses once. False: the allowance is used up and the caller may sleep.
+  // `cell` and `seen` say what the caller waits to see change.
+  bool spin(typename P::Atomic32& cell, std::uint32_t seen) {
+    if (context_.spins_only()) {
+      pause_or_nap(cell, seen);
+      return true;
+    }
+    if (spent_ >= context_.spin_pauses) {
+      context_.spinning_failed = true;
+      return false;
+    }
+    ++spent_;
+    ++context_.pauses;
+    P::pause();
+    return true;
+  }
+
+  // For waits that nobody ends with a wake: pauses, later naps.
+  void pause_or_nap(typename P::Atomic32& cell, std::uint32_t seen) {
+    constexpr std::uint32_t kClockEvery = 256;
+    constexpr std::int64_t kSpinBeforeNapNs = 1'000'000;
+    ++spent_;
+    P::pause();
+    if (spent_ % kClockEvery != 0) return;
+    const std::int64_t now = P::now_ns();
+    if (since_ == 0) since_ = now;
+    if (now - since_ < kSpinBeforeNapNs) return;
+    nap(cell, seen);
+  }
+
+  // One short timed sleep, longer each time.
+  void nap(typename P::Atomic32& cell, std::uint32_t seen) {
+    if (nap_ns_ == 0) nap_ns_ = context_.budget->nap_ns;
+    context_.going_to_sleep();
+    const Deadline until = P::after_ns(nap_ns_);
+    (void)P::futex_wait(cell, seen, wake_bit::kNap, &until);
+    nap_ns_ *= 2;
+    if (nap_ns_ > context_.budget->nap_max_ns) nap_ns_ = context_.budget->nap_max_ns;
+  }
+
+ private:
+  WaitContext& context_;
+  std::uint32_t spent_ = 0;
+  std::int64_t since_ = 0;
+  std::uint64_t nap_ns_ = 0;
+};
+
+// How an algorithm's part of an acquisition ended.
+enum class Joined : std::uint8_t {
+  kAcquired,
+  kNoRoom,      // no ticket or queue node free: compete without one
+  kAtTheGate,   // registered as a passive waiter again (tas)
+};
+
+}  // namespace relock

@@ -1,0 +1,186 @@
+// The Platform (locks/platform.h) under the explorer: every operation is a step of the model.
+//
+// Mutations are how bugs are planted without copying a lock: a mutation changes what some operation
+// does, and the scenarios must notice.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+
+#include "explorer.h"
+#include "locks/platform.h"
+#include "world.h"
+
+namespace relock {
+template <class P>
+class SlotTable;
+template <class P>
+struct SpinGate;
+}  // namespace relock
+
+namespace relock::explore {
+
+// What a model thread may be told about its machine, set up per scenario.
+struct Machine {
+  int cpu[kMaxThreads] = {0, 1, 2, 3, 4, 5};
+  int node[kMaxThreads] = {};
+  std::uint32_t slot_hint[kMaxThreads] = {0, 1, 2, 3, 4, 5};
+  // The thread that may get a signal while it waits, and what its handler does.
+  int interrupted = -1;
+  std::function<void()> handler;
+};
+inline Machine machine;
+
+// A planted bug: overrides the operations that it gets wrong. Set by a program's setup.
+class Mutation {
+ public:
+  virtual ~Mutation() = default;
+  virtual bool drops_wake(const void* /*address*/, std::uint32_t /*bits*/) { return false; }
+  virtual bool drops_update(const void* /*cell*/, Update) { return false; }
+  // Does the read-modify-write in two steps, a load and a store.
+  virtual bool splits_exchange(const void* /*cell*/) { return false; }
+  virtual bool splits_compare_exchange(const void*, std::uint32_t /*old*/, std::uint32_t /*now*/) {
+    return false;
+  }
+  virtual std::uint32_t desired(const void*, std::uint32_t /*old*/, std::uint32_t now) {
+    return now;
+  }
+  virtual std::uint32_t loaded(const void*, std::uint32_t value) { return value; }
+  // Sleeps whatever the cell holds.
+  virtual bool ignores_value(const void* /*cell*/) { return false; }
+};
+inline Mutation* mutation = nullptr;
+
+class ExploreAtomic32 {
+ public:
+  std::uint32_t load(MemoryOrder) const {
+    const auto value = static_cast<std::uint32_t>(world().load(this, 4));
+    return mutation == nullptr ? value : mutation->loaded(this, value);
+  }
+  void store(std::uint32_t value, MemoryOrder order) { world().store(this, 4, value, false, order); }
+  void store_low_byte(std::uint8_t value, MemoryOrder order) {
+    world().store(this, 4, value, true, order);
+  }
+  std::uint32_t exchange(std::uint32_t value, MemoryOrder order) {
+    if (mutation == nullptr || !mutation->splits_exchange(this)) {
+      return update(Update::kExchange, value);
+    }
+    const std::uint32_t old = load(order);
+    store(value, order);
+    return old;
+  }
+  bool compare_exchange(std::uint32_t& expected, std::uint32_t desired, MemoryOrder order) {
+    if (mutation != nullptr) {
+      desired = mutation->desired(this, expected, desired);
+      if (mutation->splits_compare_exchange(this, expected, desired)) {
+        const std::uint32_t old = load(order);
+        const bool same = old == expected;
+        if (same) store(desired, order);
+        expected = old;
+        return same;
+      }
+    }
+    std::uint64_t wide = expected;
+    const bool same = world().compare_exchange(this, 4, wide, desired);
+    expected = static_cast<std::uint32_t>(wide);
+    return same;
+  }
+  std::uint32_t fetch_add(std::uint32_t operand, MemoryOrder) {
+    return update(Update::kAdd, operand);
+  }
+  std::uint32_t fetch_sub(std::uint32_t operand, MemoryOrder) {
+    return update(Update::kSub, operand);
+  }
+  std::uint32_t fetch_or(std::uint32_t operand, MemoryOrder) { return update(Update::kOr, operand); }
+  std::uint32_t fetch_and(std::uint32_t operand, MemoryOrder) {
+    return update(Update::kAnd, operand);
+  }
+
+ private:
+  static World& world() { return *World::active; }
+  std::uint32_t update(Update how, std::uint32_t operand) {
+    if (mutation != nullptr && mutation->drops_update(this, how)) {
+      return load(MemoryOrder::kRelaxed);
+    }
+    return static_cast<std::uint32_t>(world().update(this, 4, how, operand));
+  }
+
+  std::uint32_t value_;
+};
+
+template <class T>
+class ExploreAtomicPtr {
+ public:
+  T* load(MemoryOrder) const { return pointer(World::active->load(this, 8)); }
+  void store(T* value, MemoryOrder order) {
+    World::active->store(this, 8, number(value), false, order);
+  }
+  T* exchange(T* value, MemoryOrder) {
+    return pointer(World::active->update(this, 8, Update::kExchange, number(value)));
+  }
+  bool compare_exchange(T*& expected, T* desired, MemoryOrder) {
+    std::uint64_t wide = number(expected);
+    const bool same = World::active->compare_exchange(this, 8, wide, number(desired));
+    expected = pointer(wide);
+    return same;
+  }
+
+ private:
+  static T* pointer(std::uint64_t value) { return reinterpret_cast<T*>(value); }
+  static std::uint64_t number(const T* value) { return reinterpret_cast<std::uint64_t>(value); }
+
+  T* value_;
+};
+
+struct ExplorePlatform {
+  using Atomic32 = ExploreAtomic32;
+  template <class T>
+  using AtomicPtr = ExploreAtomicPtr<T>;
+
+  static void pause() {
+    interrupt();
+    World::active->pause();
+  }
+  static WaitResult futex_wait(Atomic32& cell, std::uint32_t expected, std::uint32_t bitset,
+                               const Deadline* deadline) {
+    interrupt();
+    if (mutation != nullptr && mutation->ignores_value(&cell)) {
+      expected = cell.load(MemoryOrder::kRelaxed);
+    }
+    return World::active->futex_wait(&cell, expected, bitset, deadline);
+  }
+  static int futex_wake(const void* address, int count, std::uint32_t bitset) {
+    if (mutation != nullptr && mutation->drops_wake(address, bitset)) return 0;
+    return World::active->futex_wake(address, count, bitset);
+  }
+  static std::int64_t now_ns() { return World::active->now_ns(); }
+  static Deadline after_ns(std::uint64_t delta) {
+    return Deadline{now_ns() + static_cast<std::int64_t>(delta), false};
+  }
+  static bool expired(const Deadline& deadline) { return World::active->expired(deadline); }
+  static std::int64_t remaining_ns(const Deadline& deadline) { return deadline.ns - now_ns(); }
+  static int cpu() { return machine.cpu[this_thread()]; }
+  static int node() { return machine.node[this_thread()]; }
+  static std::uint32_t choose(std::uint32_t n) { return World::active->choose(n); }
+  static std::uint32_t epoch() { return World::active->epoch(); }
+  static std::uint32_t slot_hint() { return machine.slot_hint[this_thread()]; }
+  static SlotTable<ExplorePlatform>* slots() { return slot_table; }
+  static SpinGate<ExplorePlatform>* spin_gate(const void*) { return gate_of_spinlocks; }
+
+  static inline SlotTable<ExplorePlatform>* slot_table = nullptr;
+  static inline SpinGate<ExplorePlatform>* gate_of_spinlocks = nullptr;
+
+ private:
+  // A signal handler runs while its thread waits, at most once.
+  static void interrupt() {
+    if (machine.interrupted != this_thread() || pick(2) == 0) return;
+    machine.interrupted = -1;
+    machine.handler();
+  }
+};
+
+static_assert(sizeof(ExploreAtomic32) == 4);
+static_assert(std::is_trivially_default_constructible_v<ExploreAtomic32>);
+
+}  // namespace relock::explore

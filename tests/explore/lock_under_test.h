@@ -1,0 +1,208 @@
+// The production templates with the objects they need, behind one face for all scripts.
+#pragma once
+
+#include <cstring>
+
+#include "explore_platform.h"
+#include "explorer.h"
+#include "locks/budget.h"
+#include "locks/gate.h"
+#include "locks/qspin_native.h"
+#include "locks/spin.h"
+#include "locks/tas.h"
+#include "locks/ticket.h"
+
+namespace relock::explore {
+
+using P = ExplorePlatform;
+
+// Nobody is promoted by time within an execution: a lost wakeup stays lost.
+inline constexpr std::uint64_t kNeverNs = 1'000'000'000'000'000;
+
+// How a case's waiters behave, and what they have.
+struct Setting {
+  WaitMode mode = WaitMode::kPark;
+  std::uint32_t admitted_limit = 1;
+  std::uint32_t spin_pauses = 1;
+  std::uint64_t promote_ns = kNeverNs;
+  std::uint32_t slots = kMaxThreads;
+  Mutation* bug = nullptr;
+};
+
+inline Budget budget_of(const Setting& setting) {
+  Budget budget;
+  budget.mode = setting.mode;
+  budget.admitted_limit = setting.admitted_limit;
+  budget.spin_pauses = setting.mode == WaitMode::kPark ? 0 : setting.spin_pauses;
+  budget.promote_ns = setting.promote_ns;
+  return budget;
+}
+
+// The world outside of a lock, as new.
+class Surroundings {
+ public:
+  static void reset(const Setting& setting) {
+    static QueueNode<P> nodes[kMaxThreads];
+    static SlotTable<P> table;
+    std::memset(static_cast<void*>(nodes), 0, sizeof nodes);
+    table = SlotTable<P>(nodes, setting.slots);
+    P::slot_table = setting.slots == 0 ? nullptr : &table;
+    static SpinGate<P> gate;
+    std::memset(static_cast<void*>(&gate), 0, sizeof gate);
+    P::gate_of_spinlocks = &gate;
+    machine = Machine{};
+    mutation = setting.bug;
+    budget = budget_of(setting);
+    for (int i = 0; i < kMaxThreads; ++i) {
+      name_memory(&nodes[i].next, 8, "node" + std::to_string(i) + ".next");
+      name_memory(&nodes[i].state, 4, "node" + std::to_string(i) + ".state");
+      name_memory(&nodes[i].borrowed, 4, "node" + std::to_string(i) + ".borrowed");
+      watch(&nodes[i].secondary_tail, sizeof nodes[i] - offsetof(QueueNode<P>, secondary_tail));
+    }
+    name_memory(&gate.competing, 4, "spin_gate.competing");
+    name_memory(&gate.outside, 4, "spin_gate.outside");
+  }
+
+  static inline Budget budget;
+};
+
+struct MutexCells {
+  P::Atomic32 word, gate, epoch, tuning, owner;
+};
+
+// What interpose/object.h is in production.
+class CellsView {
+ public:
+  explicit CellsView(MutexCells& cells) : cells_(&cells) {}
+  P::Atomic32& word() const { return cells_->word; }
+  P::Atomic32& gate() const { return cells_->gate; }
+  P::Atomic32& epoch() const { return cells_->epoch; }
+  P::Atomic32& tuning() const { return cells_->tuning; }
+  P::Atomic32& owner() const { return cells_->owner; }
+
+ private:
+  MutexCells* cells_;
+};
+
+// A mutex as interpose/mutex.cpp drives it: the fast path, the owner field, the slow halves.
+template <template <class, class> class Algorithm>
+class MutexUnderTest {
+ public:
+  using Gated = GatedMutex<P, Algorithm, CellsView>;
+  using Layout = MutexLayout;
+  using Word = Algorithm<P, MutexLayout>;
+  static constexpr bool kTimed = true;
+
+  void reset(const char* name = "mutex") {
+    std::memset(static_cast<void*>(&cells_), 0, sizeof cells_);
+    const std::string prefix = name;
+    name_memory(&cells_.word, 4, prefix + ".word");
+    name_memory(&cells_.gate, 4, prefix + ".gate");
+    name_memory(&cells_.epoch, 4, prefix + ".epoch");
+    name_memory(&cells_.tuning, 4, prefix + ".tuning");
+    name_memory(&cells_.owner, 4, prefix + ".owner");
+  }
+
+  void lock() { (void)lock_until(nullptr); }
+
+  bool lock_until(const Deadline* deadline) {
+    if (!take_free()) {
+      WaitContext context{&Surroundings::budget};
+      context.deadline = deadline;
+      if (Gated::lock_slow(CellsView(cells_), context) == Acquire::kTimedOut) return false;
+    }
+    set_owner();
+    return true;
+  }
+
+  bool try_lock() {
+    if (!take_free() && !Gated::try_lock(CellsView(cells_))) return false;
+    set_owner();
+    return true;
+  }
+
+  void unlock() {
+    const std::uint32_t word = cells_.word.load(MemoryOrder::kRelaxed);
+    const bool simple = word == (Layout::kFree | Layout::kLocked);
+    if (!simple) Gated::prepare_unlock(CellsView(cells_));
+    cells_.owner.store(0, MemoryOrder::kRelaxed);
+    std::uint32_t expected = Layout::kFree | Layout::kLocked;
+    if (simple && cells_.word.compare_exchange(expected, Layout::kFree, MemoryOrder::kRelease)) {
+      return;
+    }
+    Gated::unlock_slow(CellsView(cells_));
+  }
+
+  void destroy() { poison(&cells_, sizeof cells_); }
+  bool is_held() const { return (cells_.word.load(MemoryOrder::kRelaxed) & Layout::kHeld) != 0; }
+  const P::Atomic32& word() const { return cells_.word; }
+  const P::Atomic32& gate() const { return cells_.gate; }
+
+  // When all is over the word must be free, with nothing left behind in it.
+  void check_free() const {
+    const std::uint32_t word = cells_.word.load(MemoryOrder::kRelaxed);
+    if ((word & Layout::kHeld) != 0) fail("the lock is left locked");
+    if (word != Layout::kFree) fail("something is left in the free word: " + std::to_string(word));
+  }
+
+ private:
+  bool take_free() {
+    std::uint32_t expected = Layout::kFree;
+    return cells_.word.compare_exchange(expected, Layout::kFree | Layout::kLocked,
+                                        MemoryOrder::kAcquire);
+  }
+  void set_owner() {
+    cells_.owner.store(static_cast<std::uint32_t>(this_thread()) + 1, MemoryOrder::kRelaxed);
+  }
+
+  MutexCells cells_;
+};
+
+// A spinlock as interpose/spin.cpp drives it.
+template <template <class, class> class Algorithm>
+class SpinUnderTest {
+ public:
+  using Spin = SpinLock<P, Algorithm>;
+  using Layout = SpinLayout;
+  using Word = Algorithm<P, SpinLayout>;
+  static constexpr bool kTimed = false;
+
+  void reset(const char* name = "spinlock") {
+    word_.store(Layout::kFree, MemoryOrder::kRelaxed);
+    name_memory(&word_, 4, name);
+  }
+
+  void lock() {
+    std::uint32_t expected = Layout::kFree;
+    if (word_.compare_exchange(expected, Layout::kFree | Layout::kLocked, MemoryOrder::kAcquire)) {
+      return;
+    }
+    WaitContext context{&Surroundings::budget};
+    Spin::lock_slow(word_, context);
+  }
+  bool lock_until(const Deadline*) {
+    lock();
+    return true;
+  }
+  bool try_lock() { return Spin::try_lock(word_); }
+  void unlock() {
+    if (Word::kPlainRelease) {
+      word_.store_low_byte(0, MemoryOrder::kRelease);
+    } else {
+      Spin::unlock(word_);
+    }
+  }
+
+  void destroy() { poison(&word_, sizeof word_); }
+  bool is_held() const { return (word_.load(MemoryOrder::kRelaxed) & Layout::kLocked) != 0; }
+  const P::Atomic32& word() const { return word_; }
+  void check_free() const {
+    const std::uint32_t word = word_.load(MemoryOrder::kRelaxed);
+    if (word != Layout::kFree) fail("something is left in the free word: " + std::to_string(word));
+  }
+
+ private:
+  P::Atomic32 word_;
+};
+
+}  // namespace relock::explore

@@ -1,0 +1,126 @@
+// Every scenario with every lock.
+#include "case.h"
+#include "scenarios.h"
+
+namespace relock::explore {
+
+namespace {
+
+const char* word_of(WaitMode mode) {
+  switch (mode) {
+    case WaitMode::kSpin: return "spin";
+    case WaitMode::kPark: return "park";
+    case WaitMode::kAdaptive: return "adaptive";
+  }
+  return "";
+}
+
+Bounds bounds_of(int threads) {
+  Bounds bounds;
+  bounds.preemptions = deep() ? (threads == 2 ? -1 : 3) : (threads == 2 ? 4 : 2);
+  bounds.delayed_stores = deep() ? 2 : 1;
+  return bounds;
+}
+
+Bounds timed(int threads, int timeouts) {
+  Bounds bounds = bounds_of(threads);
+  bounds.timeouts = timeouts;
+  return bounds;
+}
+
+template <class Lock>
+class CasesOf {
+ public:
+  using S = Scenarios<Lock>;
+
+  CasesOf(std::vector<Case>& cases, std::string lock) : cases_(cases), lock_(std::move(lock)) {}
+
+  void add_mode(WaitMode mode) {
+    Setting setting;
+    setting.mode = mode;
+    mode_ = word_of(mode);
+    add("2 threads twice", S::rounds(setting, 2, 2), bounds_of(2));
+    add("3 threads", S::rounds(setting, 3, 1), bounds_of(3));
+    add("one only tries", S::trying(setting, 3), bounds_of(3));
+    add("destroyed by the last", S::destroying(setting, 3), bounds_of(3));
+    add("forked while held", S::forking(setting, true), bounds_of(5));
+    add("forked after release", S::forking(setting, false), bounds_of(5));
+    Setting all_in = setting;
+    all_in.admitted_limit = 3;
+    if (mode != WaitMode::kSpin) {
+      add("3 threads, all admitted", S::rounds(all_in, 3, 1), bounds_of(3));
+      add("destroyed by the last, all admitted", S::destroying(all_in, 3), bounds_of(3));
+    }
+    add_slots(all_in);
+    if (mode == WaitMode::kPark) add_parking(setting);
+    if (mode == WaitMode::kAdaptive) {
+      add("a handler locks while its thread waits", S::interrupted(all_in), bounds_of(3));
+    }
+    if constexpr (Lock::kTimed) add_timed(setting, all_in);
+  }
+
+ private:
+  void add_slots(Setting setting) {
+    for (const std::uint32_t slots : {0u, 1u}) {
+      setting.slots = slots;
+      add(("3 threads, " + std::to_string(slots) + " queue nodes").c_str(),
+          S::rounds(setting, 3, 1), bounds_of(3));
+    }
+  }
+
+  void add_parking(const Setting& setting) {
+    add("nested", S::nested(setting), bounds_of(3));
+    Bounds spurious = bounds_of(3);
+    spurious.spurious = 1;
+    add("3 threads, a spurious wakeup", S::rounds(setting, 3, 1), spurious);
+    if constexpr (Lock::kTimed) {
+      Setting promoting = setting;
+      promoting.promote_ns = 10'000'000'000;
+      add("3 threads, promoted by time", S::rounds(promoting, 3, 1), timed(3, 2));
+    }
+  }
+
+  void add_timed(const Setting& setting, const Setting& all_in) {
+    add("one gives up, 2 threads", S::giving_up(setting, 2, kSoon, true), timed(2, 1));
+    add("one gives up, 3 threads", S::giving_up(setting, 3, kSoon, false), timed(3, 1));
+    add("one gives up, all admitted", S::giving_up(all_in, 3, kSoon, true), timed(3, 1));
+    add("one is too late already", S::giving_up(setting, 3, kPast, false), bounds_of(3));
+    add("two timed", S::two_timed(setting), timed(3, 2));
+    add("two timed, no time passes", S::two_timed(setting), bounds_of(3));
+  }
+
+  void add(const char* what, Program program, Bounds bounds) {
+    cases_.push_back({std::string(what) + "/" + lock_ + "/" + mode_, std::move(program), bounds,
+                      Expect::kPass, ""});
+  }
+
+  std::vector<Case>& cases_;
+  std::string lock_;
+  std::string mode_;
+};
+
+template <template <class, class> class Algorithm>
+void add_lock(std::vector<Case>& cases, const char* name) {
+  const std::string lock = name;
+  for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
+    CasesOf<MutexUnderTest<Algorithm>>(cases, lock + " mutex").add_mode(mode);
+    if (mode == WaitMode::kPark) continue;  // spinlocks do not park
+    CasesOf<SpinUnderTest<Algorithm>>(cases, lock + " spinlock").add_mode(mode);
+  }
+}
+
+// `glibc` is the C library's own lock: there is nothing to explore.
+template <class Platform, class Layout>
+struct Glibc;
+template <>
+void add_lock<Glibc>(std::vector<Case>&, const char*) {}
+
+}  // namespace
+
+void add_lock_cases(std::vector<Case>& cases) {
+#define RELOCK_LOCK_ROW(ident, name, fair, idea) add_lock<ident>(cases, name);
+#include "locks/lock_list.def"
+#undef RELOCK_LOCK_ROW
+}
+
+}  // namespace relock::explore

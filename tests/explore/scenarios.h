@@ -1,0 +1,207 @@
+// Lock-neutral scripts: what a few threads do with one lock.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "lock_under_test.h"
+#include "script.h"
+
+namespace relock::explore {
+
+inline constexpr Deadline kSoon{10'000'000'000, false};
+inline constexpr Deadline kLater{20'000'000'000, false};
+inline constexpr Deadline kPast{1, false};
+
+template <class Lock>
+struct Scenarios {
+  static inline Lock lock;
+  static inline Lock other;
+  static inline Section section;
+  static inline Section other_section;
+
+  static void visit() {
+    lock.lock();
+    section.visit();
+    lock.unlock();
+  }
+
+  static Program base(const Setting& setting) {
+    Program program;
+    program.setup = [setting] {
+      lock.reset();
+      section.reset();
+      name_memory(&section, sizeof section, "section");
+      Surroundings::reset(setting);
+    };
+    return program;
+  }
+
+  // `threads` threads lock and unlock `rounds` times.
+  static Program rounds(const Setting& setting, int threads, int rounds) {
+    Program program = base(setting);
+    for (int i = 0; i < threads; ++i) {
+      program.threads.emplace_back([rounds] {
+        for (int round = 0; round < rounds; ++round) {
+          lock.lock();
+          section.visit_data();
+          lock.unlock();
+        }
+      });
+    }
+    program.finish = [threads, rounds] {
+      section.check_data(threads * rounds);
+      lock.check_free();
+    };
+    return program;
+  }
+
+  // One of the threads only tries.
+  static Program trying(const Setting& setting, int threads) {
+    Program program = base(setting);
+    program.threads.emplace_back([] {
+      if (!lock.try_lock()) return;
+      section.visit();
+      lock.unlock();
+    });
+    for (int i = 1; i < threads; ++i) program.threads.emplace_back(&visit);
+    program.finish = [] { lock.check_free(); };
+    return program;
+  }
+
+  // A waiter may give up in the middle; afterwards it comes again without a limit.
+  static Program giving_up(const Setting& setting, int threads, Deadline deadline,
+                           bool comes_again) {
+    Program program = base(setting);
+    program.threads.emplace_back([deadline, comes_again] {
+      if (lock.lock_until(&deadline)) {
+        section.visit();
+        lock.unlock();
+      } else if (comes_again) {
+        visit();
+      }
+    });
+    for (int i = 1; i < threads; ++i) program.threads.emplace_back(&visit);
+    program.finish = [] { lock.check_free(); };
+    return program;
+  }
+
+  // Two timed waiters with different limits beside an untimed thread.
+  static Program two_timed(const Setting& setting) {
+    Program program = base(setting);
+    for (const Deadline deadline : {kSoon, kLater}) {
+      program.threads.emplace_back([deadline] {
+        if (!lock.lock_until(&deadline)) return;
+        section.visit();
+        lock.unlock();
+      });
+    }
+    program.threads.emplace_back(&visit);
+    program.finish = [] { lock.check_free(); };
+    return program;
+  }
+
+  // The last user destroys the lock as soon as it has released it.
+  static Program destroying(const Setting& setting, int threads) {
+    Program program = base(setting);
+    for (int i = 0; i < threads; ++i) {
+      program.threads.emplace_back([threads] {
+        lock.lock();
+        section.visit();
+        const bool last = section.visits() == threads;
+        lock.unlock();
+        if (last) lock.destroy();
+      });
+    }
+    return program;
+  }
+
+  // While T1 waits, a signal handler of its uses another lock.
+  static Program interrupted(const Setting& setting) {
+    Program program = base(setting);
+    program.setup = [setting] {
+      lock.reset();
+      other.reset("other");
+      section.reset();
+      other_section.reset();
+      Surroundings::reset(setting);
+      machine.interrupted = 1;
+      machine.handler = [] {
+        other.lock();
+        other_section.visit();
+        other.unlock();
+      };
+    };
+    program.threads.emplace_back([] {
+      visit();
+      other.lock();
+      other_section.visit();
+      other.unlock();
+    });
+    program.threads.emplace_back(&visit);
+    program.threads.emplace_back(&visit);
+    program.finish = [] {
+      lock.check_free();
+      other.check_free();
+    };
+    return program;
+  }
+
+  // Two locks, taken in order; the second while holding the first.
+  static Program nested(const Setting& setting) {
+    Program program = base(setting);
+    program.setup = [setting] {
+      lock.reset();
+      other.reset("other");
+      section.reset();
+      other_section.reset();
+      Surroundings::reset(setting);
+    };
+    for (int i = 0; i < 2; ++i) {
+      program.threads.emplace_back([] {
+        lock.lock();
+        other.lock();
+        section.visit();
+        other.unlock();
+        lock.unlock();
+      });
+    }
+    program.threads.emplace_back([] {
+      other.lock();
+      other_section.visit();
+      other.unlock();
+    });
+    program.finish = [] {
+      lock.check_free();
+      other.check_free();
+    };
+    return program;
+  }
+
+  // T0 forks, with the lock in its hands or just released, while others wait. The child locks again
+  // and starts threads that use the lock; the parent's waiters are ghosts in its word.
+  static Program forking(const Setting& setting, bool holding) {
+    Program program = base(setting);
+    program.threads.emplace_back([holding] {
+      lock.lock();
+      if (!holding) lock.unlock();
+      become_forked_child();
+      orphaned = !holding && lock.is_held();  // by a thread that is not here: nobody can release it
+      if (orphaned) return;
+      if (holding) lock.unlock();
+      start_thread(0);
+      start_thread(1);
+      visit();
+    });
+    program.threads.emplace_back(&visit);
+    program.threads.emplace_back(&visit);
+    for (int i = 0; i < 2; ++i) program.later.emplace_back(&visit);
+    program.finish = [] {
+      if (!orphaned) lock.check_free();
+    };
+    return program;
+  }
+  static inline bool orphaned;
+};
+
+}  // namespace relock::explore

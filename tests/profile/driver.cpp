@@ -1,0 +1,323 @@
+// Calls the recorder as the interposer does, with waits whose lock, stacks and times are known:
+//   driver PLUGIN SCENARIO
+// The environment gives the rest: DIR, LOG_FILE, LOG_INTERVAL, RATE. What it prints is what the
+// suite compares with the report.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "interpose/profiler_api.h"
+
+namespace {
+
+RelockProfiler recorder;
+
+std::uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+const char* setting(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : otherwise;
+}
+
+int load(const char* plugin) {
+  void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::fprintf(stderr, "%s\n", dlerror());
+    return ENOENT;
+  }
+  auto* entry =
+      reinterpret_cast<decltype(&relock_profiler_entry)>(dlsym(library, "relock_profiler_entry"));
+  if (entry == nullptr) return ENOENT;
+  static RelockHost host;
+  host.version = RELOCK_PROFILER_VERSION;
+  host.profile_dir = setting("DIR", "");
+  host.log_file = setting("LOG_FILE", "/dev/null");
+  host.log_interval_s = static_cast<std::uint32_t>(std::atoi(setting("LOG_INTERVAL", "0")));
+  host.samples_per_s = static_cast<std::uint32_t>(std::atoi(setting("RATE", "10000")));
+  host.stacks = 1;
+  host.mutex_lock_name = "tas";
+  host.spin_lock_name = "ticket";
+  host.rwlock_name = "glibc";
+  host.wait_name = "adaptive";
+  return entry(&host, &recorder);
+}
+
+}  // namespace
+
+// Locks in the program's data: their names are the report's.
+extern "C" {
+pthread_mutex_t accounts_lock;
+pthread_mutex_t journal_lock;
+pthread_cond_t work_ready;
+}
+
+// Functions with external names and no inlining, so that they can be looked for in stacks. The
+// empty statement after each call keeps it from becoming a jump.
+#define STAYS_A_CALL __asm__ volatile("" ::: "memory")
+
+extern "C" [[gnu::noinline]] std::uint32_t wait_for_account(const void* lock, int kind) {
+  const std::uint32_t ticket = recorder.wait_begin(lock, kind, now_ns());
+  STAYS_A_CALL;
+  return ticket;
+}
+extern "C" [[gnu::noinline]] std::uint32_t transfer_money(const void* lock) {
+  const std::uint32_t ticket = wait_for_account(lock, RELOCK_KIND_MUTEX);
+  STAYS_A_CALL;
+  return ticket;
+}
+extern "C" [[gnu::noinline]] std::uint32_t print_statement(const void* lock) {
+  const std::uint32_t ticket = wait_for_account(lock, RELOCK_KIND_MUTEX);
+  STAYS_A_CALL;
+  return ticket;
+}
+extern "C" [[gnu::noinline]] void let_go(std::uint32_t ticket) {
+  recorder.released(ticket);
+  STAYS_A_CALL;
+}
+extern "C" [[gnu::noinline]] void close_books(std::uint32_t ticket) {
+  let_go(ticket);
+  STAYS_A_CALL;
+}
+extern "C" [[gnu::noinline]] void audit_books(std::uint32_t ticket) {
+  let_go(ticket);
+  STAYS_A_CALL;
+}
+
+namespace {
+
+void end(const void* lock, std::uint32_t ticket, std::uint64_t wait_ns, std::uint64_t taken) {
+  recorder.wait_end(lock, RELOCK_KIND_MUTEX, ticket, wait_ns, RELOCK_WAIT_ACQUIRED, taken);
+}
+
+// 30 waits of 2 ms for accounts_lock in transfer_money because of close_books, 10 of 1 ms in
+// print_statement because of audit_books; 5 of 100 us for journal_lock that were never sampled;
+// one timed out after 3 ms; a condition variable's wait of 7 ms.
+void known_waits() {
+  std::uint64_t taken = 0;
+  for (int i = 0; i < 30; ++i) {
+    const std::uint32_t ticket = transfer_money(&accounts_lock);
+    if (i % 2 == 0) close_books(ticket);  // the release may be reported first or last
+    end(&accounts_lock, ticket, 2000000, taken += 10);
+    if (i % 2 == 1) close_books(ticket);
+  }
+  for (int i = 0; i < 10; ++i) {
+    const std::uint32_t ticket = print_statement(&accounts_lock);
+    audit_books(ticket);
+    end(&accounts_lock, ticket, 1000000, taken += 10);
+  }
+  for (int i = 0; i < 5; ++i) end(&journal_lock, 0, 100000, 0);
+  const std::uint32_t ticket = transfer_money(&journal_lock);
+  recorder.wait_end(&journal_lock, RELOCK_KIND_MUTEX, ticket, 3000000, RELOCK_WAIT_TIMED_OUT, 9);
+  recorder.try_failed(&journal_lock, RELOCK_KIND_MUTEX);
+  const std::uint32_t signalled = wait_for_account(&work_ready, RELOCK_KIND_COND);
+  audit_books(signalled);
+  recorder.wait_end(&work_ready, RELOCK_KIND_COND, signalled, 7000000, RELOCK_WAIT_ACQUIRED, 0);
+}
+
+}  // namespace
+
+extern "C" [[gnu::noinline]] void make_shared_lock(void* lock) {
+  recorder.object_init(lock, RELOCK_KIND_MUTEX, __builtin_return_address(0));
+  STAYS_A_CALL;
+}
+extern "C" [[gnu::noinline]] void* open_store() {
+  void* lock = std::malloc(64);
+  make_shared_lock(lock);
+  STAYS_A_CALL;
+  return lock;
+}
+
+namespace {
+
+void heap_lock() {
+  void* lock = open_store();
+  end(lock, 0, 5000000, 3);
+  recorder.object_destroy(lock, RELOCK_KIND_MUTEX, 8);
+  make_shared_lock(lock);  // elsewhere: another lock
+  end(lock, 0, 6000000, 4);
+}
+
+// Every thread waits for its own mixture; only the sums are known.
+void many_threads() {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([] {
+      for (int i = 0; i < 20000; ++i) {
+        const std::uint32_t ticket = i % 4 == 0 ? print_statement(&accounts_lock)
+                                                : transfer_money(&accounts_lock);
+        if (i % 4 == 0) {
+          audit_books(ticket);
+        } else {
+          close_books(ticket);
+        }
+        end(&accounts_lock, ticket, i % 4 == 0 ? 30000 : 10000, 0);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void handler(int) {
+  const std::uint32_t ticket = transfer_money(&journal_lock);
+  close_books(ticket);
+  end(&journal_lock, ticket, 1000, 0);
+}
+
+// A wait inside a signal handler, on a stack of its own: the walk leads back into the program.
+void in_signal() {
+  stack_t stack{};
+  stack.ss_size = 65536;
+  stack.ss_sp = mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                     -1, 0);
+  sigaltstack(&stack, nullptr);
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGUSR1, &action, nullptr);
+  raise(SIGUSR1);
+}
+
+// Takes every number a descriptor of the process could have had, then records.
+void closed_descriptors() {
+  known_waits();
+  for (int i = 3; i < 64; ++i) close(i);
+  int files[20];
+  const std::string base = setting("DIR", ".");
+  for (int i = 0; i < 20; ++i) {
+    files[i] = open((base + "/data" + std::to_string(i)).c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (write(files[i], "untouched", 9) != 9) std::abort();
+  }
+  known_waits();
+  std::thread(known_waits).join();
+  recorder.tick(now_ns() + 1000000000000u);
+  recorder.finish();
+  int whole = 0;
+  for (int file : files) {
+    char data[32] = "";
+    lseek(file, 0, SEEK_SET);
+    whole += read(file, data, sizeof data) == 9 && std::memcmp(data, "untouched", 9) == 0;
+  }
+  std::printf("whole %d lowest %d\n", whole, files[0]);
+}
+
+void forked() {
+  known_waits();
+  const pid_t child = fork();
+  if (child == 0) {
+    recorder.fork_child();
+    const pid_t quiet = fork();  // waits for nothing: no file
+    if (quiet == 0) _exit(0);
+    waitpid(quiet, nullptr, 0);
+    end(&journal_lock, transfer_money(&journal_lock), 4000000, 1);
+    recorder.finish();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("child %d status %d\n", child, status);
+}
+
+// Threads inside the unwinder while others fork; every child takes a stack it has not seen yet.
+void fork_while_walking() {
+  bool stop = false;
+  std::vector<std::thread> walkers;
+  for (int t = 0; t < 3; ++t) {
+    walkers.emplace_back([&stop] {
+      while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        const std::uint32_t ticket = transfer_money(&accounts_lock);
+        close_books(ticket);
+        end(&accounts_lock, ticket, 1000, 0);
+      }
+    });
+  }
+  int fine = 0;
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      recorder.fork_child();
+      alarm(20);
+      if (i % 20 == 0) known_waits();
+      _exit(7);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    fine += WIFEXITED(status) && WEXITSTATUS(status) == 7;
+  }
+  __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+  for (std::thread& walker : walkers) walker.join();
+  std::printf("fine %d\n", fine);
+}
+
+void killed() {
+  known_waits();
+  const std::uint32_t waiting = transfer_money(&accounts_lock);  // still under way
+  std::printf("%s\n", waiting != 0 ? "waiting" : "no ticket");
+  std::fflush(stdout);
+  raise(SIGKILL);
+}
+
+void timing() {
+  for (int round = 0; round < 3; ++round) {
+    const std::uint64_t start = now_ns();
+    for (int i = 0; i < 4000; ++i) {
+      const std::uint32_t ticket = transfer_money(&accounts_lock);
+      close_books(ticket);
+      end(&accounts_lock, ticket, 1000, 0);
+    }
+    std::printf("ns per sampled wait %llu\n",
+                static_cast<unsigned long long>((now_ns() - start) / 4000));
+  }
+}
+
+struct Scenario {
+  const char* name;
+  void (*run)();
+};
+constexpr Scenario kScenarios[] = {
+    {"known", known_waits}, {"heap", heap_lock},     {"threads", many_threads},
+    {"signal", in_signal},  {"closed", closed_descriptors}, {"fork", forked},
+    {"walking", fork_while_walking}, {"kill", killed}, {"timing", timing}, {"nothing", [] {}}};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const int lowest_before = dup(0);
+  close(lowest_before);
+  const int error = load(argv[1]);
+  const int lowest_after = dup(0);
+  close(lowest_after);
+  if (error != 0) {
+    std::printf("refused %d\n", error);
+    return 1;
+  }
+  std::printf("descriptors left open %d\n", lowest_after - lowest_before);
+  for (const Scenario& scenario : kScenarios) {
+    if (std::strcmp(argv[2], scenario.name) != 0) continue;
+    errno = 12345;
+    scenario.run();
+    if (std::strcmp(argv[2], "known") == 0) std::printf("errno %d\n", errno);
+    recorder.finish();
+    return 0;
+  }
+  return 2;
+}

@@ -1,0 +1,152 @@
+// The relock command. Each subcommand lives in a file of its own; this one reads the arguments.
+//
+// Exit status: 0 done, 1 failed, 2 wrong arguments (nothing was started then), and for run and
+// record otherwise the program's own.
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/check.h"
+#include "tools/list.h"
+#include "tools/message.h"
+#include "tools/report_cmd.h"
+#include "tools/run.h"
+
+namespace {
+
+using relock::RunRequest;
+
+// Options that stand for a variable: its value is checked by the table, not here.
+struct VariableFlag {
+  const char* flag;
+  const char* variable;
+  const char* value_name;
+  const char* help;
+};
+
+constexpr VariableFlag kRunFlags[] = {
+    {"--lock", "RELOCK_LOCK", "NAME", "lock behind mutexes and spinlocks (see relock list)"},
+    {"--mutex", "RELOCK_MUTEX", "NAME", "lock behind mutexes alone"},
+    {"--spin", "RELOCK_SPIN", "NAME", "lock behind spinlocks alone"},
+    {"--wait", "RELOCK_WAIT", "MODE", "spin, park or adaptive"},
+};
+constexpr VariableFlag kRecordFlags[] = {
+    {"--interval", "RELOCK_LOG_INTERVAL", "SECONDS", "log the hottest locks this often"},
+    {"--log-file", "RELOCK_LOG_FILE", "FILE", "write the log there instead of standard error"},
+};
+
+void add_variable(CLI::App* command, RunRequest* request, const VariableFlag& flag) {
+  command
+      ->add_option_function<std::string>(
+          flag.flag,
+          [request, variable = flag.variable](const std::string& value) {
+            request->variables.emplace_back(variable, value);
+          },
+          flag.help)
+      ->option_text(flag.value_name);
+}
+
+// Options end where the program begins: at "--" or at the first word that is not an option.
+void add_run_options(CLI::App* command, RunRequest* request) {
+  for (const VariableFlag& flag : kRunFlags) add_variable(command, request, flag);
+  command->add_flag_callback(
+      "--verbose", [request] { request->variables.emplace_back("RELOCK_VERBOSE", "1"); },
+      "one line at start: locks, waiting, CPUs, nodes");
+  command->add_option("program", request->command, "the program and its arguments, after --")
+      ->option_text("-- PROGRAM [ARGUMENTS]");
+}
+
+// CLI11 would read the program's own options as ours, so the arguments are cut in two first.
+// Returns the index of the program in argv, or argc.
+int program_index(int argc, char** argv) {
+  const std::string command = argc > 1 ? argv[1] : "";
+  if (command != "run" && command != "record") return argc;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") return i + 1;
+    if (word.empty() || word[0] != '-') return i;
+    const bool alone = word == "--verbose" || word == "--help" || word == "-h" ||
+                       word.find('=') != std::string::npos || (word.size() > 2 && word[1] != '-');
+    if (!alone) ++i;  // the next word is this option's value
+  }
+  return argc;
+}
+
+struct Arguments {
+  RunRequest request;
+  std::string directory = ".";
+  std::string checked;
+  relock::ReportOptions report;
+};
+
+struct Commands {
+  CLI::App app{"relock swaps the locks of a program and shows where it waits.", "relock"};
+  CLI::App* run = nullptr;
+  CLI::App* record = nullptr;
+  CLI::App* report = nullptr;
+  CLI::App* list = nullptr;
+  CLI::App* check = nullptr;
+};
+
+void declare(Commands* commands, Arguments* arguments) {
+  CLI::App& app = commands->app;
+  app.require_subcommand(1);
+  commands->run = app.add_subcommand("run", "start a program with its locks swapped");
+  add_run_options(commands->run, &arguments->request);
+  commands->record = app.add_subcommand("record", "the same, and record who waits for what");
+  add_run_options(commands->record, &arguments->request);
+  for (const VariableFlag& flag : kRecordFlags) {
+    add_variable(commands->record, &arguments->request, flag);
+  }
+  commands->record->add_option("-o,--dir", arguments->directory, "where the profile is written")
+      ->option_text("DIRECTORY");
+  commands->report = app.add_subcommand("report", "print a profile: the hottest locks first");
+  commands->report->add_option("file", arguments->report.file, "the profile")->required();
+  commands->report->add_option("--top", arguments->report.top, "locks shown with their stacks")
+      ->option_text("N");
+  commands->list = app.add_subcommand("list", "the locks and the environment variables");
+  commands->check = app.add_subcommand("check", "say whether relock can work on a program");
+  commands->check->add_option("program", arguments->checked, "a program")->required();
+}
+
+int dispatch(const Commands& commands, const Arguments& arguments) {
+  if (commands.run->parsed()) return relock::run_command(arguments.request);
+  if (commands.record->parsed()) {
+    return relock::record_command(arguments.request, arguments.directory);
+  }
+  if (commands.list->parsed()) return relock::list_command();
+  if (commands.check->parsed()) return relock::check_command(arguments.checked);
+  if (commands.report->parsed()) return relock::report_command(arguments.report);
+  return relock::kUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  Commands commands;
+  declare(&commands, &arguments);
+  const auto is_named = [&](const CLI::App* command) {
+    return argc > 1 && command->get_name() == argv[1];
+  };
+  if (argc > 1 && argv[1][0] != '-' && commands.app.get_subcommands(is_named).empty()) {
+    return relock::fail(relock::kUsage, argv[1], "no such subcommand: see relock --help");
+  }
+  const int program = program_index(argc, argv);
+  int ours = program;
+  if (program > 2 && program <= argc && std::string(argv[program - 1]) == "--") --ours;
+  try {
+    commands.app.parse(ours, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return commands.app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::string why = error.what();
+    for (char& c : why) {
+      if (c == '\n') c = ' ';
+    }
+    return relock::fail(relock::kUsage, why, "see relock --help");
+  }
+  arguments.request.command.assign(argv + program, argv + argc);
+  return dispatch(commands, arguments);
+}

@@ -1,0 +1,217 @@
+#include "tools/profile_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace relock {
+
+using namespace profile;
+
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffff;
+
+std::string corrupt(const char* what, std::uint64_t index) {
+  return "corrupt profile: " + std::string(what) + " " + std::to_string(index);
+}
+
+template <std::size_t N>
+bool terminated(const char (&text)[N]) {
+  return std::memchr(text, '\0', N) != nullptr;
+}
+
+std::string read_file(const std::string& path, std::vector<char>* bytes) {
+  // Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) return std::strerror(errno);
+  struct stat file {};
+  std::string wrong;
+  if (fstat(descriptor, &file) != 0) {
+    wrong = std::strerror(errno);
+  } else if (!S_ISREG(file.st_mode)) {
+    wrong = "not a regular file";
+  } else if (file.st_size > static_cast<off_t>(kFileBytes)) {
+    wrong = "not a relock profile: too long";
+  } else {
+    bytes->resize(static_cast<std::size_t>(file.st_size));
+    std::size_t done = 0;
+    while (done < bytes->size()) {
+      const ssize_t got = read(descriptor, bytes->data() + done, bytes->size() - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) wrong = std::strerror(errno);
+      if (got <= 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    bytes->resize(done);
+  }
+  close(descriptor);
+  return wrong;
+}
+
+}  // namespace
+
+template <typename Row>
+Row Profile::row(SectionIndex section, std::uint32_t index) const {
+  Row result;
+  std::memcpy(&result, bytes_.data() + section_offset(section) + std::size_t{index} * sizeof(Row),
+              sizeof(Row));
+  return result;
+}
+
+std::string Profile::load(const std::string& path) {
+  std::vector<char> bytes;
+  std::string wrong = read_file(path, &bytes);
+  if (!wrong.empty()) return wrong;
+  return parse(std::move(bytes));
+}
+
+std::string Profile::parse(std::vector<char> bytes) {
+  bytes_ = std::move(bytes);
+  locks_.clear();
+  modules_.clear();
+  if (bytes_.empty()) return "not a relock profile: empty";
+  const std::size_t magic_bytes = std::min(bytes_.size(), sizeof kMagic);
+  if (std::memcmp(bytes_.data(), kMagic, magic_bytes) != 0) return "not a relock profile";
+  if (bytes_.size() < kHeaderBytes) return "truncated profile";
+  std::memcpy(&header_, bytes_.data(), sizeof header_);
+  std::string wrong = check_header();
+  if (wrong.empty()) wrong = read_modules();
+  if (wrong.empty()) wrong = check_stacks();
+  if (wrong.empty()) wrong = read_locks();
+  if (wrong.empty()) wrong = read_pairs();
+  if (wrong.empty()) wrong = read_tickets();
+  return wrong;
+}
+
+// One version has one layout, so the sizes in the header are there to be compared.
+std::string Profile::check_header() const {
+  if (header_.version != kFormatVersion) {
+    return "profile of format " + std::to_string(header_.version) + ", this relock reads format " +
+           std::to_string(kFormatVersion);
+  }
+  if (header_.header_bytes != kHeaderBytes || header_.file_bytes != kFileBytes) {
+    return "corrupt profile: wrong sizes in its header";
+  }
+  for (std::uint32_t i = 0; i < kSectionCount; ++i) {
+    const Section& section = header_.sections[i];
+    if (section.offset != section_offset(i) || section.rows != kRows[i] ||
+        section.row_bytes != kRowBytes[i]) {
+      return corrupt("wrong place of section", i);
+    }
+  }
+  if (bytes_.size() < kFileBytes) return "truncated profile";
+  if (bytes_.size() > kFileBytes) return "corrupt profile: data after its end";
+  const bool strings_end = terminated(header_.comm) && terminated(header_.mutex_lock) &&
+                           terminated(header_.spin_lock) && terminated(header_.rwlock) &&
+                           terminated(header_.wait) && terminated(header_.exe) &&
+                           terminated(header_.command_line);
+  return strings_end ? "" : "corrupt profile: text without an end in its header";
+}
+
+std::string Profile::read_modules() {
+  for (std::uint32_t i = 0; i < kModuleRows; ++i) {
+    const auto module = row<ModuleRow>(kSectionModules, i);
+    if (module.ready == 0) continue;
+    if (module.ready != 1 || module.start >= module.end ||
+        module.build_id_bytes > sizeof module.build_id || !terminated(module.path)) {
+      return corrupt("module", i);
+    }
+    modules_.push_back(module);
+  }
+  return "";
+}
+
+std::string Profile::check_stacks() const {
+  for (std::uint32_t i = 0; i < kStackRows; ++i) {
+    const auto stack = row<StackRow>(kSectionStacks, i);
+    if (stack.frames == 0) continue;  // free, under construction, or without room
+    if (stack.hash == 0 || stack.frames > kMaxFrames || stack.first_frame > kFrameWords ||
+        stack.frames > kFrameWords - stack.first_frame) {
+      return corrupt("stack", i);
+    }
+  }
+  return "";
+}
+
+std::string Profile::read_locks() {
+  lock_index_.assign(kLockRows, kNone);
+  for (std::uint32_t i = 0; i < kLockRows; ++i) {
+    const auto lock = row<LockRow>(kSectionLocks, i);
+    if (lock.key == 0) continue;
+    if (key_kind(lock.key) >= kKinds || lock.retired > 1 || lock.first_stack > kStackRows) {
+      return corrupt("lock", i);
+    }
+    lock_index_[i] = static_cast<std::uint32_t>(locks_.size());
+    locks_.push_back({lock, {}, 0});
+  }
+  return "";
+}
+
+void Profile::add_pair(std::uint32_t lock, const StackPair& pair) {
+  for (StackPair& known : locks_[lock].pairs) {
+    if (known.waiter != pair.waiter || known.blocker != pair.blocker) continue;
+    known.samples += pair.samples;
+    known.weighted_ns += pair.weighted_ns;
+    return;
+  }
+  locks_[lock].pairs.push_back(pair);
+}
+
+std::string Profile::read_pairs() {
+  for (std::uint32_t i = 0; i < kPairRows; ++i) {
+    const auto pair = row<PairRow>(kSectionPairs, i);
+    if (pair.key == 0) continue;
+    const std::uint32_t lock = pair_lock(pair.key);
+    const bool fits = pair.key >> 63 == 1 && lock < kLockRows && lock_index_[lock] != kNone &&
+                      pair_waiter(pair.key) <= kStackRows && pair_blocker(pair.key) <= kStackRows;
+    if (!fits) return corrupt("pair of stacks", i);
+    locks_[lock_index_[lock]].pairs.push_back(
+        {pair_waiter(pair.key), pair_blocker(pair.key), pair.samples, pair.weighted_wait_ns});
+  }
+  return "";
+}
+
+// Waits that were under way, or whose release had not been reported, when the process was killed
+// or the file was read.
+std::string Profile::read_tickets() {
+  for (std::uint32_t i = 0; i < kTicketRows; ++i) {
+    const auto ticket = row<TicketRow>(kSectionTickets, i);
+    const std::uint64_t flags = ticket.state & 0xff;
+    const bool in_use = (flags & kTicketBegun) != 0 && (flags & kTicketClaimed) == 0;
+    if (!in_use) continue;
+    const bool fits = ticket.lock < kLockRows && lock_index_[ticket.lock] != kNone &&
+                      ticket.waiter_stack <= kStackRows && ticket.blocker_stack <= kStackRows;
+    if (!fits) return corrupt("wait under way", i);
+    const std::uint32_t lock = lock_index_[ticket.lock];
+    if ((flags & kTicketEnded) == 0) {
+      ++locks_[lock].under_way;
+      continue;
+    }
+    const auto weighted = static_cast<unsigned __int128>(ticket.wait_ns) * ticket.weight;
+    const std::uint32_t blocker = (flags & kTicketReleased) != 0 ? ticket.blocker_stack : 0;
+    add_pair(lock,
+             {ticket.waiter_stack, blocker, 1, static_cast<std::uint64_t>(weighted / kWeightOne)});
+  }
+  return "";
+}
+
+std::vector<std::uint64_t> Profile::frames(std::uint32_t stack) const {
+  std::vector<std::uint64_t> result;
+  if (stack == 0) return result;
+  const auto kept = row<StackRow>(kSectionStacks, stack - 1);
+  for (std::uint32_t i = 0; i < kept.frames; ++i) {
+    result.push_back(row<std::uint64_t>(kSectionFrames, kept.first_frame + i));
+  }
+  return result;
+}
+
+std::uint32_t Profile::generation(std::uint32_t stack) const {
+  return stack == 0 ? 0 : row<StackRow>(kSectionStacks, stack - 1).generation;
+}
+
+}  // namespace relock
