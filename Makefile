@@ -11,13 +11,15 @@
 #   make clean      removes $(BUILD)
 #
 # BUILD=dir builds elsewhere, for other flags: make BUILD=build-asan SANITIZE=address,undefined
-# WERROR=1 makes warnings errors. Sources are found by folder, so a new file needs no edit here.
+# WERROR=1 makes warnings errors, V=1 shows whole commands. Sources are found by folder, so a
+# new file needs no edit here.
 
 BUILD ?= build
 CC  = gcc
 CXX = g++
 SANITIZE ?=
 WERROR ?=
+V ?=
 MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -60,6 +62,9 @@ TOOL_LIBS = -ldw -lelf -pthread
 BENCH_CXXFLAGS = $(CXXFLAGS_COMMON) -fno-exceptions -fno-rtti -fno-threadsafe-statics
 TEST_FLAGS = $(CXXFLAGS_COMMON) $(LOG_FLAGS)
 TSAN_FLAGS = $(filter-out -fsanitize=%,$(TEST_FLAGS)) -O1 -fsanitize=thread
+
+# A line for a command: what is made, or all of it with V=1.
+run = $(if $(V),,@echo "  $(1) $(patsubst $(BUILD)/%,%,$(2))"; )
 
 # ---- sources ----------------------------------------------------------------------------
 
@@ -158,15 +163,15 @@ $(BUILD)/librelock-profile.map:
 	@echo '{ global: relock_profiler_entry; local: *; };' >$@
 
 $(BUILD)/librelock.so: $(PRELOAD_OBJ) $(BUILD)/librelock.map
-	$(CC) $(PRELOAD_LINK) -Wl,--version-script=$(BUILD)/librelock.map -o $@ $(PRELOAD_OBJ) -lc -lgcc
+	$(call run,LINK,$@)$(CC) $(PRELOAD_LINK) -Wl,--version-script=$(BUILD)/librelock.map -o $@ $(PRELOAD_OBJ) -lc -lgcc
 $(BUILD)/librelock-profile.so: $(PROFILE_OBJ) $(BUILD)/librelock-profile.map
-	$(CXX) $(PROFILE_OBJ) $(PROFILE_LINK) -Wl,--version-script=$(BUILD)/librelock-profile.map -o $@
+	$(call run,LINK,$@)$(CXX) $(PROFILE_OBJ) $(PROFILE_LINK) -Wl,--version-script=$(BUILD)/librelock-profile.map -o $@
 $(BUILD)/relock: $(TOOL_OBJ) $(POLICY_OBJ)
-	$(CXX) $(BASE_FLAGS) -o $@ $^ $(TOOL_LIBS)
+	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ $(TOOL_LIBS)
 $(BUILD)/lockbench: $(BENCH_OBJ)
-	$(CC) $(BASE_FLAGS) -o $@ $^ -pthread
+	$(call run,LINK,$@)$(CC) $(BASE_FLAGS) -o $@ $^ -pthread
 $(GENERATORS): $(BUILD)/%: $(BUILD)/obj/plain/tools/%.o $(POLICY_OBJ)
-	$(CXX) $(BASE_FLAGS) -o $@ $^ -pthread
+	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ -pthread
 
 # Catch's main sits in an archive, so that a test binary with a main of its own does not get it.
 CATCH = $(BUILD)/obj/test/catch.a
@@ -177,11 +182,11 @@ $(BUILD)/obj/profile.a: $(PROFILE_OBJ)
 	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 $(BUILD)/unit_tests: $(UNIT_OBJ) $(filter-out %/tools/main.o,$(TOOL_OBJ)) $(POLICY_OBJ) $(CATCH) \
   $(BUILD)/obj/profile.a
-	$(CXX) $(BASE_FLAGS) -o $@ $^ $(TOOL_LIBS) -Wl,--as-needed -lgcc_s -lunwind
+	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ $(TOOL_LIBS) -Wl,--as-needed -lgcc_s -lunwind
 $(BUILD)/explore_tests: $(EXPLORE_OBJ) $(POLICY_OBJ) $(CATCH)
-	$(CXX) $(BASE_FLAGS) -o $@ $^ -pthread
+	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ -pthread
 $(BUILD)/tsan_tests: $(TSAN_OBJ) $(BUILD)/obj/tsan/catch.a
-	$(CXX) -g -fsanitize=thread -o $@ $^ -pthread
+	$(call run,LINK,$@)$(CXX) -g -fsanitize=thread -o $@ $^ -pthread
 
 # A conformance program is one plain source; a line "// build: FLAGS" in it adds flags.
 conf_flags = $(shell sed -n 's,^// build: ,,p' $<)
@@ -191,16 +196,16 @@ CONF_CXXFLAGS = -std=c++20 $(CONF_CFLAGS) $(LOG_FLAGS)
 define conformance_rules
 $(BUILD)/conformance/lib_%.so: tests/conformance/lib_%.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(CONF_CFLAGS) -fPIC -shared -o $$@ $$< $$(conf_flags) -pthread
+	$$(call run,LINK,$$@)$$(CC) $$(CONF_CFLAGS) -fPIC -shared -o $$@ $$< $$(conf_flags) -pthread
 $(BUILD)/conformance/lib_%.so: tests/conformance/lib_%.cpp
 	@mkdir -p $$(@D)
-	$$(CXX) $$(CONF_CXXFLAGS) -fPIC -shared -o $$@ $$< $$(conf_flags) -pthread
+	$$(call run,LINK,$$@)$$(CXX) $$(CONF_CXXFLAGS) -fPIC -shared -o $$@ $$< $$(conf_flags) -pthread
 $(patsubst tests/%.c,$(BUILD)/%,$(CONF_C)): $(BUILD)/%: tests/%.c | $(CONF_LIBS)
 	@mkdir -p $$(@D)
-	$$(CC) $$(CONF_CFLAGS) -o $$@ $$< $$(CONF_LINK) $$(conf_flags)
+	$$(call run,LINK,$$@)$$(CC) $$(CONF_CFLAGS) -o $$@ $$< $$(CONF_LINK) $$(conf_flags)
 $(patsubst tests/%.cpp,$(BUILD)/%,$(CONF_CXX)): $(BUILD)/%: tests/%.cpp | $(CONF_LIBS)
 	@mkdir -p $$(@D)
-	$$(CXX) $$(CONF_CXXFLAGS) -o $$@ $$< $$(CONF_LINK) $$(conf_flags)
+	$$(call run,LINK,$$@)$$(CXX) $$(CONF_CXXFLAGS) -o $$@ $$< $$(CONF_LINK) $$(conf_flags)
 endef
 $(eval $(conformance_rules))
 
@@ -208,25 +213,25 @@ $(eval $(conformance_rules))
 
 $(BUILD)/obj/preload/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(PRELOAD_FLAGS) $(DEPFLAGS) -c -o $@ $<
+	$(call run,CXX,$@)$(CXX) $(PRELOAD_FLAGS) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/obj/profile/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(PROFILE_FLAGS) $(DEPFLAGS) -c -o $@ $<
+	$(call run,CXX,$@)$(CXX) $(PROFILE_FLAGS) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/obj/plain/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(TOOL_FLAGS) $(DEPFLAGS) -c -o $@ $<
+	$(call run,CXX,$@)$(CXX) $(TOOL_FLAGS) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/obj/bench/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(BENCH_CXXFLAGS) $(DEPFLAGS) -c -o $@ $<
+	$(call run,CXX,$@)$(CXX) $(BENCH_CXXFLAGS) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/obj/bench/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_COMMON) $(DEPFLAGS) -c -o $@ $<
+	$(call run,CC,$@)$(CC) $(CFLAGS_COMMON) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/obj/test/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(TEST_FLAGS) $(DEPFLAGS) -c -o $@ $<
+	$(call run,CXX,$@)$(CXX) $(TEST_FLAGS) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/obj/tsan/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(TSAN_FLAGS) $(DEPFLAGS) -c -o $@ $<
+	$(call run,CXX,$@)$(CXX) $(TSAN_FLAGS) $(DEPFLAGS) -c -o $@ $<
 
 -include $(OBJ:.o=.d) $(addsuffix .d,$(CONF_PROGS) $(CONF_LIBS))
 

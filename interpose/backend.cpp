@@ -1,8 +1,11 @@
 // The sole place where the lock templates are instantiated for production.
 #include "interpose/backend.h"
 
+#include "locks/auto_ticket.h"
 #include "locks/gate.h"
+#include "locks/qspin_cna.h"
 #include "locks/qspin_native.h"
+#include "locks/qspin_pv.h"
 #include "locks/spin.h"
 #include "locks/tas.h"
 #include "locks/ticket.h"

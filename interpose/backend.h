@@ -11,14 +11,14 @@ namespace relock {
 
 struct MutexBackend {
   bool (*try_lock)(MutexView mutex);
-  Acquire (*lock_slow)(MutexView mutex, WaitContext& context);
+  Acquire (*lock_slow)(MutexView mutex, WaitContext<LinuxPlatform>& context);
   void (*prepare_unlock)(MutexView mutex);
   void (*unlock_slow)(MutexView mutex);
 };
 
 struct SpinBackend {
   bool (*try_lock)(LinuxAtomic32& word);
-  void (*lock_slow)(LinuxAtomic32& word, WaitContext& context);
+  void (*lock_slow)(LinuxAtomic32& word, WaitContext<LinuxPlatform>& context);
   void (*unlock)(LinuxAtomic32& word);
   bool plain_release;  // storing 0 in the low byte releases the lock
 };

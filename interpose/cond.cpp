@@ -216,7 +216,7 @@ int cond_destroy(pthread_cond_t* cond) {
     g_runtime.profiler.object_destroy(cond, RELOCK_KIND_COND, 0);
   }
   if (cond_is_glibcs(view)) return real().pthread_cond_destroy(cond);
-  WaitContext context{&g_runtime.budget};
+  WaitContext<LinuxPlatform> context{&g_runtime.budget};
   Condition::destroy(view, context);
   return 0;
 }

@@ -34,9 +34,10 @@ inline bool owned_by(MutexView mutex, std::uint32_t tid) {
 
 int acquire_contended(MutexView mutex, const Timeout* timeout) {
   Deadline deadline;
-  WaitContext context{&g_runtime.budget};
+  WaitContext<LinuxPlatform> context{&g_runtime.budget};
   if (timeout != nullptr) {
-    if (!valid_nanoseconds(*timeout->when)) return EINVAL;
+    // glibc lets times before the epoch pass first, whatever their nanoseconds.
+    if (timeout->when->tv_sec >= 0 && !valid_nanoseconds(*timeout->when)) return EINVAL;
     deadline = deadline_of(*timeout);
     context.deadline = &deadline;
   }

@@ -9,6 +9,7 @@
 
 #include "interpose/memory.h"
 #include "interpose/real.h"
+#include "locks/auto_ticket.h"
 #include "locks/qspin_node.h"
 #include "locks/spin.h"
 
@@ -18,14 +19,16 @@ Runtime g_runtime;
 
 namespace {
 
-constexpr std::uint32_t kSlots = 8192;
+constexpr std::uint32_t kSlots = SlotTable<LinuxPlatform>::kMaxSlots;
 constexpr std::uint32_t kSpinGates = 256;
+constexpr std::uint32_t kTicketQueues = 64;
 
 // Everything here is zero again in a forked child: the kernel wipes the pages (MADV_WIPEONFORK).
 struct ForkWiped {
   LinuxAtomic32 epoch_state;  // one of the values below
   QueueNode<LinuxPlatform> nodes[kSlots];
   SpinGate<LinuxPlatform> gates[kSpinGates];
+  TicketQueue<LinuxPlatform> queues[kTicketQueues];
 };
 
 constexpr std::uint32_t kUnknown = 0;   // a new process, or before the constructor
@@ -36,6 +39,7 @@ ForkWiped* g_wiped;
 std::ptrdiff_t g_rseq_offset;  // from the thread pointer; 0: no rseq area
 std::uint32_t g_epoch;  // kept over fork: the child's is the parent's plus one
 SlotTable<LinuxPlatform> g_slots;
+TicketQueueTable<LinuxPlatform> g_ticket_queues;
 
 // First slow path in a child: the page is blank. kCounting -> kKnown (release) publishes g_epoch to
 // the acquiring loads here and in epoch().
@@ -62,6 +66,7 @@ void map_fork_wiped_memory() {
   auto* wiped = static_cast<ForkWiped*>(pages);
   wiped->epoch_state.store(kKnown, MemoryOrder::kRelaxed);
   g_slots = SlotTable<LinuxPlatform>(wiped->nodes, kSlots);
+  g_ticket_queues = TicketQueueTable<LinuxPlatform>(wiped->queues, kTicketQueues);
   __atomic_store_n(&g_wiped, wiped, __ATOMIC_RELEASE);
 }
 
@@ -79,6 +84,7 @@ void after_fork_in_child() {
       gate.competing.store(0, MemoryOrder::kRelaxed);
       gate.outside.store(0, MemoryOrder::kRelaxed);
     }
+    for (auto& queue : g_wiped->queues) queue.lock.store(nullptr, MemoryOrder::kRelaxed);
     g_wiped->epoch_state.store(kUnknown, MemoryOrder::kRelaxed);
   }
   (void)LinuxPlatform::epoch();
@@ -93,6 +99,10 @@ std::uint32_t LinuxPlatform::epoch() {
 
 SlotTable<LinuxPlatform>* LinuxPlatform::slots() {
   return g_wiped == nullptr ? nullptr : &g_slots;
+}
+
+TicketQueueTable<LinuxPlatform>* LinuxPlatform::ticket_queues() {
+  return g_wiped == nullptr ? nullptr : &g_ticket_queues;
 }
 
 SpinGate<LinuxPlatform>* LinuxPlatform::spin_gate(const void* address) {

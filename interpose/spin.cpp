@@ -38,7 +38,7 @@ int lock_recorded(pthread_spinlock_t* lock, bool ours) {
   if (!free) {
     RecordedWait wait(address, RELOCK_KIND_SPIN, record == nullptr ? nullptr : &record->mark);
     if (ours) {
-      WaitContext context{&g_runtime.budget};
+      WaitContext<LinuxPlatform> context{&g_runtime.budget};
       context.observer = &wait;
       spin_backend().lock_slow(word_of(lock), context);
     } else {
@@ -58,7 +58,7 @@ __attribute__((noinline)) int lock_any(pthread_spinlock_t* lock) {
   const bool ours = Layout::is_ours(word.load(MemoryOrder::kRelaxed));
   if (unlikely(g_runtime.recording)) return lock_recorded(lock, ours);
   if (!ours) return real().pthread_spin_lock(lock);
-  WaitContext context{&g_runtime.budget};
+  WaitContext<LinuxPlatform> context{&g_runtime.budget};
   spin_backend().lock_slow(word, context);
   return 0;
 }

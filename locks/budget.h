@@ -23,6 +23,8 @@ struct Budget {
   // First nap of a waiter that nobody will wake (spinlocks, spin mode), and the longest one.
   std::uint64_t nap_ns = 50'000;
   std::uint64_t nap_max_ns = 1'000'000;
+  // cna: consecutive hand-offs inside a NUMA node before waiters of other nodes are served.
+  std::uint32_t local_hand_offs = 65536;
 };
 
 }  // namespace relock

@@ -132,7 +132,7 @@ class CondVar {
   }
 
   // Returns when nobody is linked any more: those who are leaving have left.
-  static void destroy(Object object, WaitContext& context) {
+  static void destroy(Object object, WaitContext<P>& context) {
     Spinner<P> spinner(context);
     for (;;) {
       lock(object);

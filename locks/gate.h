@@ -46,8 +46,10 @@
 namespace relock {
 
 // `Object` gives access to one mutex: word(), gate(), epoch(), tuning(), owner(), each a
-// P::Atomic32&. epoch: bit 31 being repaired, bit 30 the last release was an offer, below: value of
-// P::epoch() at the last contention. tuning: bits 0-15 learned spin allowance + 1 (0: none yet).
+// P::Atomic32&. epoch: bit 31 being repaired, bit 30 the last release was an offer, bits 16-29
+// admitted waiters (kept where the word does not tell and more than one is allowed), bits 0-15
+// P::epoch() at the last contention, modulo 65536. tuning: bits 0-15 learned spin allowance + 1 (0: none yet),
+// bits 16-31 the algorithm's (pv: slot of a halted queue head, for the release to kick).
 template <class P, template <class, class> class AlgorithmOf, class Object>
 class GatedMutex {
  public:
@@ -70,9 +72,10 @@ class GatedMutex {
            object.word().compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire);
   }
 
-  static Acquire lock_slow(Object object, WaitContext& context) {
+  static Acquire lock_slow(Object object, WaitContext<P>& context) {
     if (stale(object)) repair(object);
     context.spin_pauses = allowance(object, *context.budget);
+    context.aux = &object.tuning();
     const Acquire result = acquire(object, context);
     if (result == Acquire::kAcquired) learn(object, context);
     return result;
@@ -104,9 +107,11 @@ class GatedMutex {
       } else {
         if (offered_last(object)) object.epoch().fetch_and(~kOfferedLast, MemoryOrder::kRelaxed);
         const Release release = Algorithm::release(w);
+        const ReleaseNote<P> note = Algorithm::note(word, &object.tuning(), w);
         const bool unclaimed = admitted && (w & Layout::kAdmitting) != 0;
         if (word.compare_exchange(w, release.word, MemoryOrder::kRelease)) {  // P1; last touch
           if (release.wake_bits != 0) wake(word_address, kEverybody, release.wake_bits);
+          note.carry_out();
           if (unclaimed) wake(gate_address, 1, kAnyBit);
           return;
         }
@@ -117,7 +122,9 @@ class GatedMutex {
  private:
   static constexpr std::uint32_t kRepairing = 1u << 31;
   static constexpr std::uint32_t kOfferedLast = 1u << 30;
-  static constexpr std::uint32_t kEpochMask = kOfferedLast - 1;
+  static constexpr std::uint32_t kAdmittedOne = 1u << 16;
+  static constexpr std::uint32_t kAdmittedMask = kOfferedLast - kAdmittedOne;
+  static constexpr std::uint32_t kEpochMask = kAdmittedOne - 1;
   static constexpr int kEverybody = 0x7fffffff;
 
   enum class Entry { kJoin, kRetry, kAcquired, kTimedOut };
@@ -136,14 +143,39 @@ class GatedMutex {
     return word.compare_exchange(w, offered, MemoryOrder::kRelease);  // G3; last touch
   }
 
-  static bool gate_open(std::uint32_t w, const WaitContext& context) {
-    if (context.spins_only()) return true;
-    const std::uint32_t inside =
-        Algorithm::waiters(w) + ((w & Layout::kAdmitting) != 0 ? 1u : 0u);
-    return inside < context.budget->admitted_limit;
+  // Whether the number of admitted waiters must be counted beside the word.
+  static bool counts_admitted(const WaitContext<P>& context) {
+    return !Algorithm::kCountsWaiters && context.budget->admitted_limit > 1 &&
+           !context.spins_only();
+  }
+  static std::uint32_t admitted(Object object, std::uint32_t w, const WaitContext<P>& context) {
+    if (!counts_admitted(context)) return Algorithm::waiters(w);
+    const std::uint32_t cell = object.epoch().load(MemoryOrder::kRelaxed);  // a hint
+    return (cell & kAdmittedMask) / kAdmittedOne;
   }
 
-  static Acquire acquire(Object object, WaitContext& context) {
+  static bool gate_open(Object object, std::uint32_t w, const WaitContext<P>& context) {
+    if (context.spins_only()) return true;
+    const std::uint32_t on_its_way = (w & Layout::kAdmitting) != 0 ? 1 : 0;
+    return admitted(object, w, context) + on_its_way < context.budget->admitted_limit;
+  }
+
+  // A waiter whose sleep has reached its bound may come in, one beyond the limit: if more did, a lock
+  // that is held for long would gather them all. Without ticket or node it needs R to be free.
+  static bool may_be_promoted(Object object, std::uint32_t w, const WaitContext<P>& context) {
+    if (context.deadline != nullptr && (w & (Layout::kReserved | Layout::kOffered)) != 0) return false;
+    return admitted(object, w, context) <= context.budget->admitted_limit;
+  }
+
+  static Joined join(Object object, WaitContext<P>& context) {
+    if (!counts_admitted(context)) return Algorithm::join(object.word(), context);
+    object.epoch().fetch_add(kAdmittedOne, MemoryOrder::kRelaxed);
+    const Joined joined = Algorithm::join(object.word(), context);
+    object.epoch().fetch_sub(kAdmittedOne, MemoryOrder::kRelaxed);  // still owner, or still waiting
+    return joined;
+  }
+
+  static Acquire acquire(Object object, WaitContext<P>& context) {
     bool registered = false;
     for (;;) {
       const Entry entry = enter(object, context, registered);
@@ -152,7 +184,7 @@ class GatedMutex {
       if (entry == Entry::kTimedOut) return Acquire::kTimedOut;
       if (entry == Entry::kRetry) continue;
       if (context.deadline != nullptr) return reserve(object, context);
-      switch (Algorithm::join(object.word(), context)) {
+      switch (join(object, context)) {
         case Joined::kAcquired:
           return Acquire::kAcquired;
         case Joined::kAtTheGate:
@@ -165,7 +197,7 @@ class GatedMutex {
   }
 
   // Takes the lock if it is free, passes the gate if it is open, else sleeps until one is so.
-  static Entry enter(Object object, WaitContext& context, bool registered) {
+  static Entry enter(Object object, WaitContext<P>& context, bool registered) {
     Word& word = object.word();
     std::uint32_t sequence = object.gate().load(MemoryOrder::kAcquire);  // G2
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
@@ -175,7 +207,7 @@ class GatedMutex {
         if (word.compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {
           return Entry::kAcquired;  // P1
         }
-      } else if (gate_open(w, context)) {
+      } else if (gate_open(object, w, context)) {
         return Entry::kJoin;
       } else if ((w & Layout::kPassiveMask) == Layout::kPassiveMask) {
         return wait_unregistered(object, context, sequence);
@@ -189,10 +221,13 @@ class GatedMutex {
 
   // The counter is full: sleep without being counted, for a while that somebody always ends.
   // The wake of an admission may reach it in place of a counted sleeper, so it may claim one.
-  static Entry wait_unregistered(Object object, WaitContext& context, std::uint32_t sequence) {
+  static Entry wait_unregistered(Object object, WaitContext<P>& context, std::uint32_t sequence) {
     context.going_to_sleep();
-    const Deadline until = P::after_ns(context.budget->nap_max_ns);
-    (void)P::futex_wait(object.gate(), sequence, kAnyBit, &until);
+    constexpr std::uint64_t kPlaces = Layout::kPassiveMask / Layout::kPassiveOne;
+    const Deadline bound =
+        P::after_ns(context.budget->promote_ns / 16 * (kPlaces + P::choose(kPlaces)));
+    const bool own = context.deadline != nullptr && !before(bound, *context.deadline);
+    (void)P::futex_wait(object.gate(), sequence, kAnyBit, own ? context.deadline : &bound);
     const bool late = context.deadline != nullptr && P::expired(*context.deadline);
     Word& word = object.word();
     std::uint32_t w = word.load(MemoryOrder::kAcquire);
@@ -212,17 +247,15 @@ class GatedMutex {
 
   // A registered waiter's life. `skip_claim`: A was set when we registered, so it belongs to one
   // who was there before; that one will come and claim it.
-  static Entry sleep_at_gate(Object object, WaitContext& context, std::uint32_t sequence,
+  static Entry sleep_at_gate(Object object, WaitContext<P>& context, std::uint32_t sequence,
                              bool skip_claim) {
-    Word& word = object.word();
-    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
-    const std::uint64_t place = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
-    const Deadline promotion = P::after_ns(context.budget->promote_ns * (place == 0 ? 1 : place));
+    Deadline promotion = promotion_of(object, context);
     bool promoted = false;
     for (;;) {
-      const Entry entry = leave_gate(word, context, skip_claim, promoted);
+      const Entry entry = leave_gate(object, context, skip_claim, promoted);
       if (entry != Entry::kRetry) return entry;
       skip_claim = false;
+      if (promoted) promotion = promotion_of(object, context);
       context.going_to_sleep();
       const Deadline* until = &promotion;
       if (context.deadline != nullptr && !before(promotion, *context.deadline)) {
@@ -234,27 +267,38 @@ class GatedMutex {
     }
   }
 
+  // When a sleeper lets itself in: after its bound times its place in line.
+  static Deadline promotion_of(Object object, const WaitContext<P>& context) {
+    const std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
+    const std::uint64_t place = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
+    return P::after_ns(context.budget->promote_ns * (place == 0 ? 1 : place));
+  }
+
   // Which of two deadlines comes first, across clocks.
   static bool before(const Deadline& promotion, const Deadline& deadline) {
     if (!deadline.realtime) return promotion.ns < deadline.ns;
     return !P::expired(deadline) && promotion.ns - P::now_ns() < P::remaining_ns(deadline);
   }
 
-  // One look of a registered waiter. kRetry: there is nothing for us yet.
-  static Entry leave_gate(Word& word, WaitContext& context, bool skip_claim, bool promoted) {
+  // One look of a registered waiter. kRetry: there is nothing for us yet. `out_of_time`: the sleep
+  // has reached its bound or the deadline.
+  static Entry leave_gate(Object object, WaitContext<P>& context, bool skip_claim,
+                          bool out_of_time) {
+    Word& word = object.word();
+    const bool late = out_of_time && context.deadline != nullptr && P::expired(*context.deadline);
     std::uint32_t w = word.load(MemoryOrder::kAcquire);
     for (;;) {
-      const std::uint32_t without_us = (w - Layout::kPassiveOne) & ~Layout::kAdmitting;
+      const std::uint32_t without_us = w - Layout::kPassiveOne;
+      const bool admission = (w & Layout::kAdmitting) != 0 && !skip_claim;
       if (Algorithm::can_take(w)) {
         // Clearing A may disappoint one on its way; it sleeps again and our release sees it.
-        if (word.compare_exchange(w, Algorithm::taken(without_us), MemoryOrder::kAcquire)) {
-          return Entry::kAcquired;
-        }
-      } else if (((w & Layout::kAdmitting) != 0 && !skip_claim) || promoted) {
-        // A promoted waiter claims an admission that is under way, too: the wake may have been for
-        // us, and then nobody else would come for it.
-        if (word.compare_exchange(w, without_us, MemoryOrder::kAcqRel)) {
-          const bool late = context.deadline != nullptr && P::expired(*context.deadline);
+        const std::uint32_t mine = Algorithm::taken(without_us & ~Layout::kAdmitting);
+        if (word.compare_exchange(w, mine, MemoryOrder::kAcquire)) return Entry::kAcquired;  // P1
+      } else if (admission || late || (out_of_time && may_be_promoted(object, w, context))) {
+        // Whoever leaves claims an admission that is under way: the wake may have been for us, and
+        // then nobody else would come for it. The lock is held or about to be: the next release
+        // admits another.
+        if (word.compare_exchange(w, without_us & ~Layout::kAdmitting, MemoryOrder::kAcqRel)) {
           return late ? Entry::kTimedOut : Entry::kJoin;
         }
       } else {
@@ -265,7 +309,7 @@ class GatedMutex {
 
   // A waiter that has been let in and takes no ticket or node, since it may have to give up or none
   // was to be had: asks for the lock, takes what it is offered, or gives up.
-  static Acquire reserve(Object object, WaitContext& context) {
+  static Acquire reserve(Object object, WaitContext<P>& context) {
     Word& word = object.word();
     Spinner<P> spinner(context);
     bool reserved = false;
@@ -292,7 +336,7 @@ class GatedMutex {
     }
   }
 
-  static void wait_for_offer(Word& word, std::uint32_t w, bool reserved, WaitContext& context,
+  static void wait_for_offer(Word& word, std::uint32_t w, bool reserved, WaitContext<P>& context,
                              Spinner<P>& spinner) {
     if (spinner.spin(word, w)) return;
     if (reserved) {
@@ -314,9 +358,9 @@ class GatedMutex {
   // Spinning that ended in sleep was wasted: halve. Spinning that succeeded may grow back. When it
   // has come down to nothing, one acquisition in 64 tries again. The cell is a hint: a lost update
   // costs nothing.
-  static void learn(Object object, const WaitContext& context) {
+  static void learn(Object object, const WaitContext<P>& context) {
     if (context.budget->mode != WaitMode::kAdaptive) return;
-    const std::uint32_t cell = object.tuning().load(MemoryOrder::kRelaxed);
+    std::uint32_t cell = object.tuning().load(MemoryOrder::kRelaxed);
     const std::uint32_t most = context.budget->spin_pauses;
     std::uint32_t next = context.spin_pauses;
     if (context.spinning_failed) {
@@ -330,14 +374,14 @@ class GatedMutex {
     if (next > most) next = most;
     if (next > 0xfffe) next = 0xfffe;
     const std::uint32_t updated = (cell & ~0xffffu) | (next + 1);
-    if (updated != cell) object.tuning().store(updated, MemoryOrder::kRelaxed);
+    if (updated != cell) (void)object.tuning().compare_exchange(cell, updated, MemoryOrder::kRelaxed);
   }
 
   // ---- ghosts ----
 
   static bool stale(Object object) {
     const std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
-    return (seen & (kRepairing | kEpochMask)) != P::epoch();
+    return (seen & (kRepairing | kEpochMask)) != (P::epoch() & kEpochMask);
   }
 
   // In a forked child: the word still names waiters of the parent. None of them exists here. Every
@@ -345,11 +389,11 @@ class GatedMutex {
   // changed it, since it works on words without waiters only. What the owner field says stands: an
   // owner from before the fork keeps the lock; a lock on its way to a ghost is free.
   static void repair(Object object) {
-    const std::uint32_t now = P::epoch();
+    const std::uint32_t now = P::epoch() & kEpochMask;
     std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);
     for (;;) {
       if ((seen & (kRepairing | kEpochMask)) == now) return;
-      if (seen == (now | kRepairing)) {  // another thread of this process is at it
+      if ((seen & (kRepairing | kEpochMask)) == (now | kRepairing)) {  // another thread of this process is at it
         P::pause();
         seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
         continue;

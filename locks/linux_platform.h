@@ -20,6 +20,8 @@ template <class P>
 class SlotTable;
 template <class P>
 struct SpinGate;
+template <class P>
+class TicketQueueTable;
 
 // A 32-bit cell with the layout of a std::uint32_t, so that it can lie inside a pthread object.
 class LinuxAtomic32 {
@@ -174,6 +176,7 @@ struct LinuxPlatform {
   static std::uint32_t choose(std::uint32_t n);
   static std::uint32_t epoch();
   static SlotTable<LinuxPlatform>* slots();
+  static TicketQueueTable<LinuxPlatform>* ticket_queues();
   static SpinGate<LinuxPlatform>* spin_gate(const void* address);
   static std::uint32_t slot_hint() {
     const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());

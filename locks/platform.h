@@ -34,6 +34,7 @@
 //   P::slot_hint() -> std::uint32_t  where this thread starts to look for a free queue node
 //   P::spin_gate(address) -> SpinGate<P>*   the gate of a spinlock (shared by those that hash
 //                                    alike), or null
+//   P::ticket_queues() -> TicketQueueTable<P>*   queues of auto-ticket, or null
 //   P::slots() -> SlotTable<P>*      queue nodes, or null when there are none (not started yet)
 //
 // Two contracts bind every lock:

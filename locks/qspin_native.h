@@ -1,7 +1,4 @@
 // SlowPath of the plain qspinlock: one queue, in order.
-//
-// A queued waiter pauses on its own node; when its allowance is used up it marks the node halted
-// and sleeps on it. The predecessor's grant is an exchange, so it learns of the sleeper (P4).
 #pragma once
 
 #include "qspin_core.h"
@@ -12,30 +9,29 @@ template <class P, class Layout>
 struct QspinNative {
   using Word = typename P::Atomic32;
   using Node = QueueNode<P>;
+  using Queue = QspinQueue<P, Layout>;
 
   static constexpr bool kUsesPending = true;
 
-  static void init_node(Node&) {}
-  static void becoming_head(Node&) {}
-  static constexpr bool may_end_queue(const Node&) { return true; }
-
-  static void wait_node(Node& node, const Node&, WaitContext& context) {
-    Spinner<P> spinner(context);
-    for (;;) {
-      std::uint32_t state = node.state.load(MemoryOrder::kAcquire);  // P4
-      if (state == Node::kGranted) return;
-      if (spinner.spin(node.state, state)) continue;
-      if (state == Node::kWaiting &&
-          !node.state.compare_exchange(state, Node::kHalted, MemoryOrder::kAcqRel)) {
-        continue;  // granted meanwhile
-      }
-      context.going_to_sleep();
-      (void)P::futex_wait(node.state, Node::kHalted, kAnyBit, nullptr);
-    }
+  static constexpr bool can_take(std::uint32_t word) {
+    return (word & (Layout::kHeld | Queue::kWaiterMask)) == 0;
   }
+  static void init_node(Node&) {}
+  static void wait_node(Node& node, const Node&, WaitContext<P>& context) {
+    Queue::wait_node(node, context);
+  }
+  static const void* kick(Word&) { return nullptr; }
 
-  static void hand_off(Word&, SlotTable<P>&, Node& node, std::uint32_t, WaitContext& context) {
-    grant<P>(*linked_successor<P>(node, context));
+  static void take_as_head(Word& word, SlotTable<P>& slots, Node& node, WaitContext<P>& context) {
+    Queue::wait_head(word, context);
+    const std::uint32_t mine = slots.tail_of(&node);
+    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    while (Queue::tail(w) == mine) {
+      const std::uint32_t last = Queue::without_waiters(w) | Layout::kLocked;
+      if (word.compare_exchange(w, last, MemoryOrder::kAcquire)) return;  // P1
+    }
+    word.fetch_or(Layout::kLocked, MemoryOrder::kAcquire);  // P1: nobody else may set it now
+    Queue::grant(Queue::linked_successor(node, context));
   }
 };
 

@@ -19,6 +19,7 @@ struct alignas(64) QueueNode {
     kWaiting = 0,
     kHalted = 1,   // sleeps on `state`; the predecessor wakes it
     kGranted = 2,  // is the head of the queue now
+    kHashed = 3,   // is the head and asleep; the release of the lock wakes it (pv)
   };
 
   typename P::template AtomicPtr<QueueNode> next;
@@ -36,8 +37,8 @@ class SlotTable {
  public:
   using Node = QueueNode<P>;
 
-  // Nodes a table may have: tails are 16 bits, and 0 means "no queue".
-  static constexpr std::uint32_t kMaxSlots = 0xffff;
+  // Nodes a table may have: tails are 12 bits in a mutex (word.h), and 0 means "no queue".
+  static constexpr std::uint32_t kMaxSlots = 0xfff;
 
   constexpr SlotTable() = default;
   SlotTable(Node* nodes, std::uint32_t count) : nodes_(nodes), count_(count) {}

@@ -42,7 +42,7 @@ class SpinLock {
     return false;
   }
 
-  static void lock_slow(Word& word, WaitContext& context) {
+  static void lock_slow(Word& word, WaitContext<P>& context) {
     context.spin_pauses = context.budget->spin_pauses;
     SpinGate<P>* gate = context.spins_only() ? nullptr : P::spin_gate(&word);
     Spinner<P> outside(context);
@@ -66,7 +66,10 @@ class SpinLock {
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
     drop_ghosts(word, w);
     while ((w & Layout::kLocked) != 0) {
-      if (word.compare_exchange(w, Algorithm::release(w).word, MemoryOrder::kRelease)) return;  // P1
+      const ReleaseNote<P> note = Algorithm::note(word, nullptr, w);
+      if (word.compare_exchange(w, Algorithm::release(w).word, MemoryOrder::kRelease)) {  // P1
+        return note.carry_out();
+      }
     }
   }
 
@@ -82,7 +85,7 @@ class SpinLock {
   }
 
   // True: counted in. False: napped outside, the longer the more others do.
-  static bool pass(SpinGate<P>& gate, Word& word, std::uint32_t w, WaitContext& context) {
+  static bool pass(SpinGate<P>& gate, Word& word, std::uint32_t w, WaitContext<P>& context) {
     // Signed: a signal handler that forks while its thread is counted leaves the child at -1.
     const auto limit = static_cast<std::int32_t>(context.budget->admitted_limit + 1);
     std::uint32_t inside = gate.competing.load(MemoryOrder::kRelaxed);

@@ -29,6 +29,7 @@ template <class P, class Layout>
 struct Tas {
   using Word = typename P::Atomic32;
 
+  static constexpr bool kCountsWaiters = false;  // waiters() is a lower bound
   // In a spinlock, storing 0 in the word's low byte releases the lock.
   static constexpr bool kPlainRelease = true;
 
@@ -39,7 +40,9 @@ struct Tas {
   static constexpr std::uint32_t taken(std::uint32_t word) { return word | Layout::kLocked; }
   static constexpr Release release(std::uint32_t word) { return {word & ~Layout::kLocked, 0}; }
 
-  static Joined join(Word& word, WaitContext& context) {
+  static ReleaseNote<P> note(Word&, Word*, std::uint32_t) { return {}; }
+
+  static Joined join(Word& word, WaitContext<P>& context) {
     Spinner<P> spinner(context);
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);  // a hint; P1 acquires
     for (;;) {

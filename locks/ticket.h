@@ -5,8 +5,8 @@
 // can slip in between. A release with nobody waiting clears head and tail, so that a free word is
 // always the same and the fast path is shared with every other lock.
 //
-// Word: head and tail of 8 bits each (word.h), counted modulo 256. At most 255 tickets are out at
-// a time; whoever finds none competes without one.
+// Word: head and tail (word.h) of 6 bits each in a mutex, 8 in a spinlock, counted modulo 64 or 256.
+// At most 63 or 255 tickets are out at a time; whoever finds none competes without one.
 //
 // Transitions:
 //   free                        -> L                 no ticket is needed
@@ -33,10 +33,13 @@
 
 namespace relock {
 
-template <class P, class Layout>
-struct Ticket {
+// `Local` says where a waiter pauses: TicketOnWord here, TicketQueued in auto_ticket.h.
+template <class P, class Layout, template <class, class> class LocalOf>
+struct TicketCore {
   using Word = typename P::Atomic32;
+  using Local = LocalOf<P, Layout>;
 
+  static constexpr bool kCountsWaiters = true;  // waiters() is exact
   // In a spinlock, storing 0 in the word's low byte releases the lock: no, the head is there.
   static constexpr bool kPlainRelease = false;
 
@@ -63,8 +66,9 @@ struct Ticket {
 
   static constexpr Release release(std::uint32_t word) {
     if (!has_waiters(word)) {
-      std::uint32_t free = word & ~(kBothMask | Layout::kLocked | Layout::kSleeper);
-      return {Layout::with_epoch(free, 0), 0};
+      const std::uint32_t used =
+          kBothMask | Layout::kLocked | Layout::kSleeper | Layout::kQueued;
+      return {Layout::with_epoch(word & ~used, 0), 0};
     }
     const std::uint32_t served = head(word);
     std::uint32_t next = with_head(word, served + 1);
@@ -75,8 +79,11 @@ struct Ticket {
     }
     return {next, wake};
   }
+  static ReleaseNote<P> note(Word& word, Word*, std::uint32_t w) {
+    return has_waiters(w) ? Local::note_serving(word, w, head(w)) : Local::note_free(word, w);
+  }
 
-  static Joined join(Word& word, WaitContext& context) {
+  static Joined join(Word& word, WaitContext<P>& context) {
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
     for (;;) {
       if (can_take(w)) {
@@ -101,13 +108,14 @@ struct Ticket {
            ((value & kMask) << Layout::kTicketTailShift);
   }
 
-  static void wait_turn(Word& word, std::uint32_t mine, WaitContext& context) {
+  static void wait_turn(Word& word, std::uint32_t mine, WaitContext<P>& context) {
     const std::uint32_t served = (mine + 1) & kMask;
     Spinner<P> spinner(context);
     for (;;) {
       std::uint32_t w = word.load(MemoryOrder::kAcquire);  // P1
       if (head(w) == served) return;
-      if (spinner.spin(word, w)) continue;
+      const std::uint32_t ahead = (mine - head(w)) & kMask;
+      if (Local::spin(word, w, mine, ahead, spinner)) continue;
       if constexpr (Layout::kCanSleep) {
         if ((w & Layout::kSleeper) == 0) {
           if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel)) continue;  // P2
@@ -121,5 +129,20 @@ struct Ticket {
     }
   }
 };
+
+// Every waiter looks at the lock word.
+template <class P, class Layout>
+struct TicketOnWord {
+  using Word = typename P::Atomic32;
+
+  static bool spin(Word& word, std::uint32_t w, std::uint32_t, std::uint32_t, Spinner<P>& spinner) {
+    return spinner.spin(word, w);
+  }
+  static ReleaseNote<P> note_serving(Word&, std::uint32_t, std::uint32_t) { return {}; }
+  static ReleaseNote<P> note_free(Word&, std::uint32_t) { return {}; }
+};
+
+template <class P, class Layout>
+using Ticket = TicketCore<P, Layout, TicketOnWord>;
 
 }  // namespace relock

@@ -15,9 +15,11 @@ struct WaitObserver {
 };
 
 // One slow acquisition: its limits, and what it has found out so far.
+template <class P>
 struct WaitContext {
   const Budget* budget;
   const Deadline* deadline = nullptr;
+  typename P::Atomic32* aux = nullptr;  // bits 16-31 are the algorithm's; null in a spinlock
   WaitObserver* observer = nullptr;
   std::uint32_t spin_pauses = 0;  // this acquisition's allowance, from the lock's learned budget
   std::uint32_t pauses = 0;       // spent so far
@@ -37,7 +39,7 @@ struct WaitContext {
 template <class P>
 class Spinner {
  public:
-  explicit Spinner(WaitContext& context) : context_(context) {}
+  explicit Spinner(WaitContext<P>& context) : context_(context) {}
 
   // Pauses once. False: the allowance is used up and the caller may sleep.
   // `cell` and `seen` say what the caller waits to see change.
@@ -58,7 +60,7 @@ class Spinner {
 
   // For waits that nobody ends with a wake: pauses, later naps.
   void pause_or_nap(typename P::Atomic32& cell, std::uint32_t seen) {
-    constexpr std::uint32_t kClockEvery = 256;
+    constexpr std::uint32_t kClockEvery = 64;
     constexpr std::int64_t kSpinBeforeNapNs = 1'000'000;
     ++spent_;
     P::pause();
@@ -66,24 +68,40 @@ class Spinner {
     const std::int64_t now = P::now_ns();
     if (since_ == 0) since_ = now;
     if (now - since_ < kSpinBeforeNapNs) return;
-    nap(cell, seen);
+    nap_for(cell, seen, context_.budget->nap_ns);
   }
 
   // One short timed sleep, longer each time.
   void nap(typename P::Atomic32& cell, std::uint32_t seen) {
     if (nap_ns_ == 0) nap_ns_ = context_.budget->nap_ns;
-    context_.going_to_sleep();
-    const Deadline until = P::after_ns(nap_ns_);
-    (void)P::futex_wait(cell, seen, wake_bit::kNap, &until);
+    nap_for(cell, seen, nap_ns_);
     nap_ns_ *= 2;
     if (nap_ns_ > context_.budget->nap_max_ns) nap_ns_ = context_.budget->nap_max_ns;
   }
 
  private:
-  WaitContext& context_;
+  void nap_for(typename P::Atomic32& cell, std::uint32_t seen, std::uint64_t ns) {
+    context_.going_to_sleep();
+    const Deadline until = P::after_ns(ns);
+    (void)P::futex_wait(cell, seen, wake_bit::kNap, &until);
+  }
+
+  WaitContext<P>& context_;
   std::uint32_t spent_ = 0;
   std::int64_t since_ = 0;
   std::uint64_t nap_ns_ = 0;
+};
+
+// What a releaser must do after its release, prepared while it still owned the lock.
+template <class P>
+struct ReleaseNote {
+  const void* wake = nullptr;             // one sleeper at this address
+  typename P::Atomic32* bump = nullptr;   // an element that a waiter looks at; never in the object
+
+  void carry_out() const {
+    if (bump != nullptr) bump->fetch_add(1, MemoryOrder::kRelease);
+    if (wake != nullptr) P::futex_wake(wake, 1, kAnyBit);
+  }
 };
 
 // How an algorithm's part of an acquisition ended.

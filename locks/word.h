@@ -2,22 +2,22 @@
 //
 // A mutex word (bytes 0-3 of pthread_mutex_t; all zero is "free", as static initialisers leave it):
 //
-//    31           24 23           16 15             6 5 4 3 2 1 0
-//   +---------------+---------------+----------------+-+-+-+-+-+-+
-//   |        algorithm's 16 bits    |  passive       |Q|S|A|R|O|L|
-//   +---------------+---------------+----------------+-+-+-+-+-+-+
-//     ticket: tail      head              |           | | | | | +- L locked: somebody owns it
-//     qspinlock: tail = slot + 1          |           | | | | +--- O offered: released to the timed
-//     tas: unused                         |           | | | |        waiter that had set R, alone
-//                                         |           | | | +----- R reserved: a timed waiter wants
-//                                         |           | | |          the next release
-//                                         |           | | +------- A admitting: a passive waiter has
-//                                         |           | |            been let in, not yet come
-//                                         |           | +--------- S sleeper: an admitted waiter
-//                                         |           |              sleeps on the word
-//                                         |           +----------- Q qspinlock: pending;
-//                                         |                          tas: somebody spins
-//                                         +----------------------- threads registered at the gate
+//    31         20 19                        6 5 4 3 2 1 0
+//   +-------------+---------------------------+-+-+-+-+-+-+
+//   | algorithm's |          passive          |Q|S|A|R|O|L|
+//   +-------------+---------------------------+-+-+-+-+-+-+
+//     ticket: tail, head (6 bits each)         | | | | | +- L locked: somebody owns it
+//     qspinlock: tail = slot + 1               | | | | +--- O offered: released to the waiter that
+//     tas: unused                              | | | |        had set R, to nobody else
+//                                              | | | +----- R reserved: a waiter without ticket or
+//                                              | | |          node wants the next release
+//                                              | | +------- A admitting: a passive waiter has been
+//                                              | |            let in, but has not come yet
+//                                              | +--------- S sleeper: an admitted waiter sleeps on
+//                                              |              the word
+//                                              +----------- Q qspinlock: pending; tas: somebody
+//                                                             spins; auto-ticket: queued
+//   passive: threads registered at the gate (gate.h)
 //
 // A spinlock word (pthread_spinlock_t has no room and no static initialiser, so its free word is a
 // marker that no state of glibc's lock shows: glibc's are small positive, zero or small negative,
@@ -26,7 +26,7 @@
 //    31           24 23           16 15  13 12    9 8 7           0
 //   +---------------+---------------+------+-------+-+-------------+
 //   |  qspinlock: tail = slot + 1   | 010  | epoch |P|           L |   bits 1-8 are the ticket's head,
-//   |  ticket: unused   |   tail    |      |       |h e a d        |   or bit 8 alone: pending
+//   |Q ticket: unused   |   tail    |      |       |h e a d        |   or bit 8 alone: pending
 //   +---------------+---------------+------+-------+-+-------------+
 //
 // Invariants (checked by the explorer):
@@ -50,17 +50,18 @@ struct MutexLayout {
   static constexpr std::uint32_t kAdmitting = 1u << 3;
   static constexpr std::uint32_t kSleeper = 1u << 4;
   static constexpr std::uint32_t kPending = 1u << 5;
+  static constexpr std::uint32_t kQueued = 1u << 5;  // auto-ticket
   static constexpr std::uint32_t kPassiveOne = 1u << 6;
-  static constexpr std::uint32_t kPassiveMask = 0x3ffu << 6;
+  static constexpr std::uint32_t kPassiveMask = 0x3fffu << 6;
   static constexpr std::uint32_t kHeld = kLocked | kOffered;
   static constexpr bool kCanSleep = true;
 
-  static constexpr int kTailShift = 16;  // qspinlock
-  static constexpr std::uint32_t kTailMask = 0xffffu << kTailShift;
+  static constexpr int kTailShift = 20;  // qspinlock
+  static constexpr std::uint32_t kTailMask = 0xfffu << kTailShift;
 
-  static constexpr int kTicketBits = 8;  // ticket
-  static constexpr int kTicketHeadShift = 16;
-  static constexpr int kTicketTailShift = 24;
+  static constexpr int kTicketBits = 6;  // ticket
+  static constexpr int kTicketHeadShift = 20;
+  static constexpr int kTicketTailShift = 26;
 
   static constexpr std::uint32_t with_epoch(std::uint32_t word, std::uint32_t) { return word; }
 };
@@ -80,6 +81,8 @@ struct SpinLayout {
   static constexpr int kTicketBits = 8;
   static constexpr int kTicketHeadShift = 1;
   static constexpr int kTicketTailShift = 16;
+
+  static constexpr std::uint32_t kQueued = 1u << 31;  // auto-ticket
 
   static constexpr int kEpochShift = 9;
   static constexpr std::uint32_t kEpochMask = 0xfu << kEpochShift;

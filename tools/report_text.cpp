@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
+#include <map>
 
 namespace relock {
 
@@ -49,7 +50,7 @@ std::string hex(std::uint64_t value) {
 // A count with thousands apart: 1,234,567.
 std::string count_text(std::uint64_t count) {
   std::string digits = std::to_string(count);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
   return digits;
 }
 
@@ -81,7 +82,7 @@ std::string symbol_text(const Symbol& symbol, std::uint64_t address) {
   return hex(address);
 }
 
-// One stack that waited, and those that it waited for.
+// One stack that waited, and those that it waited for. Stacks that read alike are one.
 struct WaitingStack {
   std::uint32_t waiter = 0;
   std::uint64_t samples = 0;
@@ -89,26 +90,10 @@ struct WaitingStack {
   std::vector<StackPair> blockers;
 };
 
-std::vector<WaitingStack> waiting_stacks(const LockProfile& lock) {
-  std::vector<WaitingStack> stacks;
-  std::vector<StackPair> pairs = lock.pairs;
-  std::stable_sort(pairs.begin(), pairs.end(), [](const StackPair& a, const StackPair& b) {
-    return a.waiter != b.waiter ? a.waiter < b.waiter : a.weighted_ns > b.weighted_ns;
-  });
-  for (const StackPair& pair : pairs) {
-    if (stacks.empty() || stacks.back().waiter != pair.waiter) {
-      stacks.emplace_back();
-      stacks.back().waiter = pair.waiter;
-    }
-    WaitingStack& stack = stacks.back();
-    stack.samples += pair.samples;
-    stack.weighted_ns += pair.weighted_ns;
-    stack.blockers.push_back(pair);
-  }
-  std::stable_sort(stacks.begin(), stacks.end(), [](const WaitingStack& a, const WaitingStack& b) {
-    return a.weighted_ns > b.weighted_ns;
-  });
-  return stacks;
+template <typename Item>
+void sort_by_weight(std::vector<Item>* items) {
+  std::stable_sort(items->begin(), items->end(),
+                   [](const Item& a, const Item& b) { return a.weighted_ns > b.weighted_ns; });
 }
 
 class Report {
@@ -162,11 +147,14 @@ class Report {
   }
 
   void write_drops() {
-    constexpr std::array<const char*, 8> kWhat = {
-        "waits for locks beyond the table", "stacks beyond the table",
-        "pairs of stacks beyond the table", "samples beyond the waits under way",
-        "modules beyond the table",         "calls inside another recording",
-        "stacks cut by a busy unwinder",    "samples over the rate"};
+    constexpr std::array<const char*, 8> kWhat = {"waits for locks beyond the table",
+                                                  "stacks beyond the table",
+                                                  "pairs of stacks beyond the table",
+                                                  "samples beyond the waits under way",
+                                                  "modules beyond the table",
+                                                  "calls inside another recording",
+                                                  "stacks not taken, the unwinder was busy",
+                                                  "samples over the rate"};
     bool any = false;
     for (std::size_t i = 0; i < kWhat.size(); ++i) {
       const std::uint64_t count = profile_.header().drops[i];
@@ -229,7 +217,7 @@ class Report {
 
   static std::string acquisitions_text(const LockRow& row) {
     const std::uint64_t taken = row.acquisitions + row.acquisitions_before;
-    return taken == 0 ? "?" : ">=" + short_count(taken);
+    return taken == 0 ? "?" : std::string(">=").append(short_count(taken));
   }
 
   // The symbol if it lies in a module's data, else where it was made, else where it was waited for.
@@ -256,6 +244,44 @@ class Report {
     const Symbol symbol = names_.name(address, generation);
     const bool bare = brief || symbol.source.empty();
     return symbol_text(symbol, address) + (bare ? "" : " " + symbol.source);
+  }
+
+  std::vector<WaitingStack> waiting_stacks(const LockProfile& lock) {
+    std::vector<WaitingStack> stacks;
+    for (const StackPair& pair : lock.pairs) {
+      const std::uint32_t waiter = same_reading(pair.waiter);
+      auto stack = std::find_if(stacks.begin(), stacks.end(),
+                                [&](const WaitingStack& s) { return s.waiter == waiter; });
+      if (stack == stacks.end()) {
+        stacks.emplace_back();
+        stack = stacks.end() - 1;
+        stack->waiter = waiter;
+      }
+      stack->samples += pair.samples;
+      stack->weighted_ns += pair.weighted_ns;
+      const std::uint32_t blocker = same_reading(pair.blocker);
+      auto known = std::find_if(stack->blockers.begin(), stack->blockers.end(),
+                                [&](const StackPair& p) { return p.blocker == blocker; });
+      if (known == stack->blockers.end()) {
+        stack->blockers.push_back({waiter, blocker, pair.samples, pair.weighted_ns});
+      } else {
+        known->samples += pair.samples;
+        known->weighted_ns += pair.weighted_ns;
+      }
+    }
+    for (WaitingStack& stack : stacks) sort_by_weight(&stack.blockers);
+    sort_by_weight(&stacks);
+    return stacks;
+  }
+
+  // The first stack with the same lines.
+  std::uint32_t same_reading(std::uint32_t stack) {
+    const auto known = readings_.find(stack);
+    if (known != readings_.end()) return known->second;
+    std::string text;
+    for (const std::string& frame : frame_lines(stack, kReportColumns)) text += frame + "\n";
+    const std::uint32_t first = stack_by_text_.emplace(text, stack).first->second;
+    return readings_[stack] = first;
   }
 
   void write_lock(std::size_t rank, const LockProfile& lock, bool condition) {
@@ -320,26 +346,38 @@ class Report {
   }
 
   void write_frames(std::uint32_t stack, std::size_t indent) {
-    const std::vector<std::uint64_t> frames = profile_.frames(stack);
     const std::string margin(indent, ' ');
-    if (frames.empty()) return line(margin + "(unknown)");
+    for (const std::string& frame : frame_lines(stack, kReportColumns - indent)) {
+      line(margin + frame);
+    }
+  }
+
+  std::vector<std::string> frame_lines(std::uint32_t stack, std::size_t room) {
+    const std::vector<std::uint64_t> frames = profile_.frames(stack);
+    std::vector<std::string> lines;
+    if (frames.empty()) return {"(unknown)"};
     for (std::size_t i = 0; i < frames.size(); ++i) {
-      if (i == kFramesShown) return line(margin + format("... %zu more", frames.size() - i));
+      if (i == kFramesShown) {
+        lines.push_back(format("... %zu more", frames.size() - i));
+        break;
+      }
       const Symbol symbol = names_.name(frames[i], profile_.generation(stack));
       const std::string where = symbol.source.empty() ? symbol.module : symbol.source;
-      const std::size_t room = kReportColumns - indent;
       const std::size_t name_room = where.size() + 12 < room ? room - where.size() - 2 : room;
       std::string text = printable(symbol_text(symbol, frames[i]), name_room);
       if (!symbol.name.empty() && name_room != room) text += "  " + where;
-      line(margin + text);
-      if (is_start(symbol.name)) return;
+      lines.push_back(text);
+      if (is_start(symbol.name)) break;
     }
+    return lines;
   }
 
   const Profile& profile_;
   NameSource& names_;
   std::uint32_t top_;
   std::string out_;
+  std::map<std::uint32_t, std::uint32_t> readings_;
+  std::map<std::string, std::uint32_t> stack_by_text_;
 };
 
 }  // namespace

@@ -229,7 +229,7 @@ FrameRule ask_unwinder(std::uint64_t address) {
 class UnwinderEntry {
  public:
   UnwinderEntry() {
-    for (int attempt = 0; attempt < 1000 && !entered_; ++attempt) {
+    for (int attempt = 0; attempt < 4000 && !entered_; ++attempt) {
       std::uint32_t open = 0;
       if (read(process->unwinder_ready) == 0) return;
       entered_ = exchange_if(process->unwinder_lock, open, 1u);

@@ -29,21 +29,26 @@ int refuse(const char* path, int error) {
   return error;
 }
 
-void append_program_name(Path& path) {
+// The name that the program was started by, else the file that runs.
+Text<16> program_name() {
+  char exe[1024] = "";
   const char* name = program_invocation_short_name;
-  std::size_t length = 0;
-  for (; name != nullptr && *name != '\0' && length < 15; ++name, ++length) {
-    const bool plain = *name > ' ' && *name != '/' && *name != 127;
-    path.put(plain ? *name : '_');
+  if (name == nullptr || *name == '\0') {
+    const long length = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[length > 0 ? length : 0] = '\0';
+    const char* slash = std::strrchr(exe, '/');
+    name = slash != nullptr ? slash + 1 : "program";
   }
-  if (length == 0) path << "program";
+  Text<16> plain;
+  for (; *name != '\0'; ++name)
+    plain.put(*name > ' ' && *name != '/' && *name != 127 ? *name : '_');
+  return plain;
 }
 
 Path profile_path(int attempt) {
   Path path;
-  path << directory << "/relock.";
-  append_program_name(path);
-  path << "." << static_cast<std::uint64_t>(getpid()) << ".prof";
+  path << directory << "/relock." << program_name().c_str() << "."
+       << static_cast<std::uint64_t>(getpid()) << ".prof";
   if (attempt > 0) path << "." << static_cast<std::uint64_t>(attempt);
   return path;
 }
@@ -105,7 +110,7 @@ void fill_header(Header* header) {
   header->samples_per_s = host.samples_per_s;
   header->stacks_wanted = host.stacks;
   header->module_generation = 1;
-  copy_text(header->comm, program_invocation_short_name);
+  copy_text(header->comm, program_name().c_str());
   copy_text(header->mutex_lock, host.mutex_lock_name);
   copy_text(header->spin_lock, host.spin_lock_name);
   copy_text(header->rwlock, host.rwlock_name);

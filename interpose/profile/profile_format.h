@@ -43,7 +43,7 @@ enum DropIndex : std::uint32_t {
   kDropTickets,       // samples given up because too many waits were under way
   kDropModules,       // modules that found no row
   kDropNested,        // calls made while the same thread was recording
-  kDropUnwinderBusy,  // stacks cut or left out because the unwinder was in use
+  kDropUnwinderBusy,  // stacks left out because the unwinder was in use
   kDropBudget,        // samples refused because the rate was used up
   kDropCount = 16     // room for more
 };

@@ -18,7 +18,8 @@ std::uint32_t record_stack(Header* header) {
   std::uint64_t frames[kMaxFrames];
   bool busy = false;
   const std::uint32_t count = take_stack(frames, kMaxFrames, &busy);
-  if (busy) drop(header, kDropUnwinderBusy);
+  // A stack that was cut short would read as if it were complete.
+  if (busy) return drop(header, kDropUnwinderBusy), 0;
   add(header->stacks_taken, std::uint64_t{1});
   bool is_new = false;
   const std::uint32_t stack = intern_stack(header, frames, count, &is_new);

@@ -20,7 +20,7 @@ static unsigned long steps[kMaxSteps];
 static volatile int count;
 
 // Calls function(argument) with the processor's trap flag set: a SIGTRAP after each instruction.
-long step_through(void *function, void *argument);
+long step_through(void* function, void* argument);
 __asm__(
     ".text\n.globl step_through\n.type step_through, @function\n"
     "step_through:\n"
@@ -34,24 +34,24 @@ __asm__(
     "  ret\n"
     ".size step_through, . - step_through\n");
 
-static void note_step(int signal_number, siginfo_t *info, void *context) {
+static void note_step(int signal_number, siginfo_t* info, void* context) {
   (void)signal_number;
   (void)info;
-  if (count < kMaxSteps) steps[count++] = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+  if (count < kMaxSteps) steps[count++] = ((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];
 }
 
-static void print_steps(const char *name) {
+static void print_steps(const char* name) {
   for (int i = 0; i < count; i++) {
     Dl_info where;
-    if (!dladdr((void *)steps[i], &where) || where.dli_fbase == NULL) continue;
+    if (!dladdr((void*)steps[i], &where) || where.dli_fbase == NULL) continue;
     Dl_info here;
-    if (dladdr((void *)&print_steps, &here) && here.dli_fbase == where.dli_fbase) continue;
+    if (dladdr((void*)&print_steps, &here) && here.dli_fbase == where.dli_fbase) continue;
     printf("%s %s %lx\n", name, where.dli_fname, steps[i] - (unsigned long)where.dli_fbase);
   }
 }
 
-static void trace(const char *name, void *object) {
-  void *function = dlsym(RTLD_DEFAULT, name);
+static void trace(const char* name, void* object) {
+  void* function = dlsym(RTLD_DEFAULT, name);
   count = 0;
   if (step_through(function, object) != 0) {
     fprintf(stderr, "%s failed\n", name);
@@ -60,7 +60,7 @@ static void trace(const char *name, void *object) {
   print_steps(name);
 }
 
-static void *stay_alive(void *unused) {
+static void* stay_alive(void* unused) {
   for (;;) pause();
   return unused;
 }
@@ -82,8 +82,8 @@ int main(void) {
   }
   trace("pthread_mutex_lock", &mutex);
   trace("pthread_mutex_unlock", &mutex);
-  trace("pthread_spin_lock", (void *)&spin);
-  trace("pthread_spin_unlock", (void *)&spin);
+  trace("pthread_spin_lock", (void*)&spin);
+  trace("pthread_spin_unlock", (void*)&spin);
   fflush(stdout);
   _exit(0);
 }

@@ -24,14 +24,14 @@ static void init_mutex(int type) {
   handler_unlock = handler_tried = -1;
 }
 
-static void *try_mutex(void *unused) {
+static void* try_mutex(void* unused) {
   (void)unused;
   int result = pthread_mutex_trylock(&mutex);
   if (result == 0) pthread_mutex_unlock(&mutex);
-  return (void *)(long)result;
+  return (void*)(long)result;
 }
 
-static void unlock_in_handler(void *unused) {
+static void unlock_in_handler(void* unused) {
   (void)unused;
   ++handler_runs;
   handler_saw = flag;
@@ -43,15 +43,18 @@ static int wait_in_form(enum Form form) {
   struct timespec monotonic = deadline_ms(CLOCK_MONOTONIC, 600000);
   struct timespec realtime = deadline_ms(CLOCK_REALTIME, 600000);
   switch (form) {
-    case kWait: return pthread_cond_wait(&cond, &mutex);
-    case kTimedwait: return pthread_cond_timedwait(&cond, &mutex, &realtime);
+    case kWait:
+      return pthread_cond_wait(&cond, &mutex);
+    case kTimedwait:
+      return pthread_cond_timedwait(&cond, &mutex, &realtime);
     case kClockMonotonic:
       return pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &monotonic);
-    default: return pthread_cond_clockwait(&cond, &mutex, CLOCK_REALTIME, &realtime);
+    default:
+      return pthread_cond_clockwait(&cond, &mutex, CLOCK_REALTIME, &realtime);
   }
 }
 
-static void *wait_for_ever(void *form) {
+static void* wait_for_ever(void* form) {
   pthread_mutex_lock(&mutex);
   tid = thread_id();
   pthread_cleanup_push(unlock_in_handler, NULL);
@@ -60,12 +63,12 @@ static void *wait_for_ever(void *form) {
   return NULL;
 }
 
-static void while_waiting(const char *title, int type, enum Form form) {
+static void while_waiting(const char* title, int type, enum Form form) {
   printf("%s\n", title);
   init_mutex(type);
   pthread_t thread;
-  void *result = NULL;
-  pthread_create(&thread, NULL, wait_for_ever, (void *)(intptr_t)form);
+  void* result = NULL;
+  pthread_create(&thread, NULL, wait_for_ever, (void*)(intptr_t)form);
   MUST(await_count(&mutex, &tid, 1));
   await_sleep(tid);
   CHECK_CALL("cancel", pthread_cancel(thread), 0);
@@ -83,7 +86,7 @@ static void while_waiting(const char *title, int type, enum Form form) {
 static void waits_for_the_mutex(void) {
   init_mutex(PTHREAD_MUTEX_ERRORCHECK);
   pthread_t thread;
-  pthread_create(&thread, NULL, wait_for_ever, (void *)kWait);
+  pthread_create(&thread, NULL, wait_for_ever, (void*)kWait);
   MUST(await_count(&mutex, &tid, 1));
   pthread_mutex_lock(&mutex);
   pthread_cancel(thread);
@@ -97,7 +100,7 @@ static void waits_for_the_mutex(void) {
 
 static int go;
 
-static void *wait_with_pending(void *form) {
+static void* wait_with_pending(void* form) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
   await_flag(&go);
   pthread_mutex_lock(&mutex);
@@ -118,8 +121,8 @@ static void pending_on_entry(enum Form form) {
   init_mutex(PTHREAD_MUTEX_ERRORCHECK);
   go = 0;
   pthread_t thread;
-  void *result = NULL;
-  pthread_create(&thread, NULL, wait_with_pending, (void *)(intptr_t)form);
+  void* result = NULL;
+  pthread_create(&thread, NULL, wait_with_pending, (void*)(intptr_t)form);
   pthread_cancel(thread);
   set_flag(&go);
   pthread_join(thread, &result);
@@ -132,7 +135,7 @@ static void pending_on_entry(enum Form form) {
 static int woken;  // under the mutex
 static int disabled_result;
 
-static void *wait_disabled(void *form) {
+static void* wait_disabled(void* form) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
   pthread_mutex_lock(&mutex);
   tid = thread_id();
@@ -149,8 +152,8 @@ static void disabled(enum Form form) {
   woken = 0;
   disabled_result = -1;
   pthread_t thread;
-  void *result = NULL;
-  pthread_create(&thread, NULL, wait_disabled, (void *)(intptr_t)form);
+  void* result = NULL;
+  pthread_create(&thread, NULL, wait_disabled, (void*)(intptr_t)form);
   MUST(await_count(&mutex, &tid, 1));
   await_sleep(tid);
   pthread_cancel(thread);
@@ -166,7 +169,7 @@ static void disabled(enum Form form) {
   CHECK_TRUE("disabled: cancelled later", result == PTHREAD_CANCELED);
 }
 
-static void *wait_asynchronous(void *unused) {
+static void* wait_asynchronous(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   pthread_cleanup_push(unlock_in_handler, NULL);
@@ -180,7 +183,7 @@ static void *wait_asynchronous(void *unused) {
 static void asynchronous(void) {
   init_mutex(PTHREAD_MUTEX_ERRORCHECK);
   pthread_t thread;
-  void *result = NULL;
+  void* result = NULL;
   pthread_create(&thread, NULL, wait_asynchronous, NULL);
   MUST(await_count(&mutex, &tid, 1));
   await_sleep(tid);
@@ -190,13 +193,13 @@ static void asynchronous(void) {
   CHECK_EQ("asynchronous: unlock", handler_unlock, 0);
 }
 
-static void count_and_unlock(void *unused) {
+static void count_and_unlock(void* unused) {
   (void)unused;
   ++handler_runs;
   pthread_mutex_unlock(&mutex);
 }
 
-static void *wait_as_one_of_many(void *form) {
+static void* wait_as_one_of_many(void* form) {
   pthread_mutex_lock(&mutex);
   ++tid;
   pthread_cleanup_push(count_and_unlock, NULL);
@@ -209,7 +212,7 @@ static void many_at_once(void) {
   init_mutex(PTHREAD_MUTEX_NORMAL);
   pthread_t threads[kMany];
   for (int i = 0; i < kMany; ++i) {
-    pthread_create(&threads[i], NULL, wait_as_one_of_many, (void *)(intptr_t)(i % kForms));
+    pthread_create(&threads[i], NULL, wait_as_one_of_many, (void*)(intptr_t)(i % kForms));
   }
   MUST(await_count(&mutex, &tid, kMany));
   for (int i = 0; i < kMany; ++i) pthread_cancel(threads[i]);

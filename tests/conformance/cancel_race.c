@@ -8,13 +8,13 @@ enum Order { kSignalFirst, kCancelFirst, kTogether, kOrders };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static int waiting;         // under the mutex, like other_released
+static int waiting;  // under the mutex, like other_released
 static int other_released;
 static pthread_t victim;
-static int cancel_now;      // the canceller waits for the number of the round
+static int cancel_now;  // the canceller waits for the number of the round
 static int rounds_over;
 
-static void *wait_as_victim(void *timed) {
+static void* wait_as_victim(void* timed) {
   struct timespec far = deadline_ms(CLOCK_REALTIME, 600000);
   pthread_mutex_lock(&mutex);
   ++waiting;
@@ -29,7 +29,7 @@ static void *wait_as_victim(void *timed) {
   return NULL;
 }
 
-static void *wait_as_other(void *unused) {
+static void* wait_as_other(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   ++waiting;
@@ -39,7 +39,7 @@ static void *wait_as_other(void *unused) {
   return NULL;
 }
 
-static void *cancel_when_told(void *unused) {
+static void* cancel_when_told(void* unused) {
   (void)unused;
   for (int round = 1;; ++round) {
     while (__atomic_load_n(&cancel_now, __ATOMIC_ACQUIRE) != round) {
@@ -51,7 +51,7 @@ static void *cancel_when_told(void *unused) {
   }
 }
 
-static void signal_and_cancel(enum Order order, int *told) {
+static void signal_and_cancel(enum Order order, int* told) {
   pthread_mutex_lock(&mutex);
   switch (order) {
     case kSignalFirst:
@@ -72,11 +72,11 @@ static void signal_and_cancel(enum Order order, int *told) {
 }
 
 // One round; gives back 1 when the signal got lost.
-static int meet(int round, int *told) {
+static int meet(int round, int* told) {
   pthread_t other;
-  void *victim_result = NULL;
+  void* victim_result = NULL;
   waiting = other_released = 0;
-  void *timed = round % 2 ? &mutex : NULL;
+  void* timed = round % 2 ? &mutex : NULL;
   MUST(pthread_create(&victim, NULL, wait_as_victim, timed) == 0);
   if (round % 4 < 2) MUST(await_count(&mutex, &waiting, 1));  // the victim is the older waiter
   MUST(pthread_create(&other, NULL, wait_as_other, NULL) == 0);

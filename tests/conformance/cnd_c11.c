@@ -7,7 +7,7 @@ enum { kWaiters = 6, kTurns = 3000 };
 
 static mtx_t mutex;
 static cnd_t cond;
-static int waiting;   // under the mutex, like all that follows
+static int waiting;  // under the mutex, like all that follows
 static int released;
 static int go_on;
 static int turn;
@@ -34,13 +34,13 @@ static void return_values(void) {
   CHECK_EQ("mtx_unlock", mtx_unlock(&mutex), thrd_success);
 }
 
-static int try_lock_there(void *argument) {
+static int try_lock_there(void* argument) {
   int result = mtx_trylock(argument);
   if (result == thrd_success) mtx_unlock(argument);
   return result;
 }
 
-static int tried_elsewhere(mtx_t *lock) {
+static int tried_elsewhere(mtx_t* lock) {
   thrd_t thread;
   int result = -1;
   thrd_create(&thread, try_lock_there, lock);
@@ -67,7 +67,7 @@ static void recursive_mutex(void) {
   mtx_destroy(&recursive);
 }
 
-static int wait_for_go(void *unused) {
+static int wait_for_go(void* unused) {
   (void)unused;
   mtx_lock(&mutex);
   ++waiting;
@@ -100,8 +100,8 @@ static void broadcast(void) {
   CHECK_EQ("bad results", bad, 0);
 }
 
-static int play(void *argument) {
-  int me = *(int *)argument;
+static int play(void* argument) {
+  int me = *(int*)argument;
   for (int i = 0; i < kTurns; ++i) {
     mtx_lock(&mutex);
     while (turn % 2 != me) {

@@ -8,13 +8,13 @@ enum { kWaiters = 64, kRounds = 60 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t all_came = PTHREAD_COND_INITIALIZER;
-static int waiting;   // under the mutex, like all that follows
+static int waiting;  // under the mutex, like all that follows
 static int releases;
 static int generation;
 static int inside;
 static int overlaps;
 
-static void *follow(void *unused) {
+static void* follow(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   for (int round = 0; round < kRounds; ++round) {

@@ -41,7 +41,7 @@ void timeouts() {
 }
 
 template <typename Cond, typename Mutex>
-void ping_pong(const char *name) {
+void ping_pong(const char* name) {
   Mutex mutex;
   Cond cond;
   int turn = 0;
@@ -95,12 +95,12 @@ void notify_all() {
     ++generation;
     any.notify_all();
   }
-  for (auto &thread : threads) thread.join();
+  for (auto& thread : threads) thread.join();
   CHECK_EQ("notify_all", released, 50 * kThreads);
 }
 
 template <typename Mutex>
-void timed_mutex(const char *name) {
+void timed_mutex(const char* name) {
   printf("%s\n", name);
   Mutex mutex;
   mutex.lock();
@@ -128,7 +128,7 @@ void timed_mutex(const char *name) {
       }
     });
   }
-  for (auto &thread : threads) thread.join();
+  for (auto& thread : threads) thread.join();
   CHECK_EQ("count", count, 500 * kThreads);
 }
 
@@ -155,7 +155,7 @@ void shared_mutexes() {
       }
     });
   }
-  for (auto &thread : threads) thread.join();
+  for (auto& thread : threads) thread.join();
   CHECK_EQ("shared mutexes: writes", value, 300 * kThreads / 3);
   CHECK_EQ("shared mutexes: torn reads", torn.load(), 0);
   mutex.lock();
@@ -194,7 +194,7 @@ void all_at_once() {
       }
     });
   }
-  for (auto &thread : threads) thread.join();
+  for (auto& thread : threads) thread.join();
   CHECK_EQ("std::scoped_lock over three", count, 300 * kThreads);
   CHECK_EQ("std::call_once", initialised, 1);
 }

@@ -11,20 +11,20 @@ enum Ending { kUnmapped, kPoisoned, kTimingOut, kCancelled };
 
 struct Round {
   pthread_mutex_t mutex;
-  pthread_cond_t *cond;
+  pthread_cond_t* cond;
   int waiting;
   int timed;
   int bad_results;
   struct timespec deadline;
 };
 
-static void unlock_round(void *argument) {
-  struct Round *round = argument;
+static void unlock_round(void* argument) {
+  struct Round* round = argument;
   pthread_mutex_unlock(&round->mutex);
 }
 
-static void *wait_in_round(void *argument) {
-  struct Round *round = argument;
+static void* wait_in_round(void* argument) {
+  struct Round* round = argument;
   pthread_mutex_lock(&round->mutex);
   ++round->waiting;
   pthread_cleanup_push(unlock_round, round);
@@ -35,7 +35,7 @@ static void *wait_in_round(void *argument) {
   return NULL;
 }
 
-static int all_poison(const unsigned char *page) {
+static int all_poison(const unsigned char* page) {
   for (int i = 0; i < kPage; ++i) {
     if (page[i] != kPoison) return 0;
   }
@@ -45,10 +45,10 @@ static int all_poison(const unsigned char *page) {
 // One round; gives back whether everything went as it should.
 static int run_round(enum Ending ending) {
   struct Round round = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-  unsigned char *page =
+  unsigned char* page =
       mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   MUST(page != MAP_FAILED);
-  round.cond = (pthread_cond_t *)page;
+  round.cond = (pthread_cond_t*)page;
   round.timed = ending == kTimingOut;
   clock_gettime(CLOCK_REALTIME, &round.deadline);
   round.deadline.tv_nsec += 150000;
@@ -91,12 +91,12 @@ struct Request {
   int answer;
 };
 
-static struct Request *slot;  // handed over with release and acquire
+static struct Request* slot;  // handed over with release and acquire
 
-static void *answer_requests(void *unused) {
+static void* answer_requests(void* unused) {
   (void)unused;
   for (int i = 0; i < kRounds * 10; ++i) {
-    struct Request *request;
+    struct Request* request;
     while ((request = __atomic_exchange_n(&slot, NULL, __ATOMIC_ACQ_REL)) == NULL) sched_yield();
     pthread_mutex_lock(&request->mutex);
     request->answer = i + 1;
@@ -134,10 +134,9 @@ static void requests(void) {
 }
 
 int main(void) {
-  static const char *const kNames[] = {"unmapped after broadcast and destroy",
-                                       "poisoned after broadcast and destroy",
-                                       "destroyed while waiters time out",
-                                       "destroyed while waiters are cancelled"};
+  static const char* const kNames[] = {
+      "unmapped after broadcast and destroy", "poisoned after broadcast and destroy",
+      "destroyed while waiters time out", "destroyed while waiters are cancelled"};
   for (int ending = kUnmapped; ending <= kCancelled; ++ending) {
     int good = 0;
     for (int i = 0; i < kRounds; ++i) good += run_round((enum Ending)ending);

@@ -8,11 +8,11 @@ enum { kWaiters = 8, kRounds = 250 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t all_waiting = PTHREAD_COND_INITIALIZER;
-static int waiting;   // under the mutex, like all that follows
+static int waiting;  // under the mutex, like all that follows
 static int released;
 static int stop;
 
-static void *wait_for_signals(void *unused) {
+static void* wait_for_signals(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   while (!stop) {

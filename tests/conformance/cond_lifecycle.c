@@ -6,17 +6,17 @@
 
 enum { kWaiters = 3, kRounds = 300 };
 
-static int waiting;   // under the mutex of the moment, like released
+static int waiting;  // under the mutex of the moment, like released
 static int released;
 static int go_on;
 
 struct Pair {
-  pthread_cond_t *cond;
-  pthread_mutex_t *mutex;
+  pthread_cond_t* cond;
+  pthread_mutex_t* mutex;
 };
 
-static void *wait_for_go(void *argument) {
-  struct Pair *pair = argument;
+static void* wait_for_go(void* argument) {
+  struct Pair* pair = argument;
   pthread_mutex_lock(pair->mutex);
   ++waiting;
   while (!go_on) pthread_cond_wait(pair->cond, pair->mutex);
@@ -26,7 +26,7 @@ static void *wait_for_go(void *argument) {
 }
 
 // Lets waiters come, releases them, and tells how many were released.
-static int use(pthread_cond_t *cond, pthread_mutex_t *mutex) {
+static int use(pthread_cond_t* cond, pthread_mutex_t* mutex) {
   struct Pair pair = {cond, mutex};
   pthread_t threads[kWaiters];
   waiting = released = go_on = 0;
@@ -41,7 +41,7 @@ static int use(pthread_cond_t *cond, pthread_mutex_t *mutex) {
   return released;
 }
 
-static int waits_in_vain(pthread_cond_t *cond, pthread_mutex_t *mutex) {
+static int waits_in_vain(pthread_cond_t* cond, pthread_mutex_t* mutex) {
   struct timespec soon = deadline_ms(CLOCK_REALTIME, 5);
   pthread_mutex_lock(mutex);
   int result = pthread_cond_timedwait(cond, mutex, &soon);
@@ -88,7 +88,7 @@ static void changing_mutexes(void) {
   pthread_mutex_t second = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   pthread_mutex_t third = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
   pthread_mutex_t fourth = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
-  pthread_mutex_t *const all[] = {&first, &second, &third, &fourth};
+  pthread_mutex_t* const all[] = {&first, &second, &third, &fourth};
   int good = 0;
   for (int i = 0; i < 40; ++i) good += use(&cond, all[i % 4]) == kWaiters;
   CHECK_EQ("one after the other with four mutexes", good, 40);

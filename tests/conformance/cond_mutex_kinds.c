@@ -8,7 +8,7 @@ enum { kWaiters = 4, kRounds = 40 };
 static pthread_mutex_t mutex;
 static pthread_cond_t cond;
 static pthread_cond_t came;
-static int waiting;     // under the mutex, like all that follows
+static int waiting;  // under the mutex, like all that follows
 static int generation;
 static int tokens;
 static int bad_results;
@@ -25,7 +25,7 @@ static void init_mutex(int type, int robust, int protocol, int shared) {
   waiting = generation = tokens = bad_results = 0;
 }
 
-static void *follow_generations(void *unused) {
+static void* follow_generations(void* unused) {
   (void)unused;
   for (int round = 0; round < kRounds; ++round) {
     bad_results += pthread_mutex_lock(&mutex) != 0;
@@ -33,9 +33,8 @@ static void *follow_generations(void *unused) {
     if (++waiting == kWaiters) pthread_cond_signal(&came);
     while (generation == seen) {
       struct timespec far = deadline_ms(CLOCK_MONOTONIC, 60000);
-      int result = round % 2 == 0
-                       ? pthread_cond_wait(&cond, &mutex)
-                       : pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &far);
+      int result = round % 2 == 0 ? pthread_cond_wait(&cond, &mutex)
+                                  : pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, &far);
       bad_results += result != 0;
     }
     bad_results += pthread_mutex_unlock(&mutex) != 0;
@@ -58,7 +57,7 @@ static int broadcasts(void) {
   return generation == kRounds && bad_results == 0;
 }
 
-static void *take_tokens(void *unused) {
+static void* take_tokens(void* unused) {
   (void)unused;
   for (int i = 0; i < kRounds; ++i) {
     pthread_mutex_lock(&mutex);
@@ -82,9 +81,9 @@ static int signals(void) {
   return tokens == 0 && bad_results == 0;
 }
 
-static void *wait_to_be_cancelled(void *tid) {
+static void* wait_to_be_cancelled(void* tid) {
   pthread_mutex_lock(&mutex);
-  *(int *)tid = thread_id();
+  *(int*)tid = thread_id();
   pthread_cleanup_push(unlock_at_cleanup, &mutex);
   for (;;) pthread_cond_wait(&cond, &mutex);
   pthread_cleanup_pop(1);
@@ -94,7 +93,7 @@ static void *wait_to_be_cancelled(void *tid) {
 static int cancelled(void) {
   pthread_t thread;
   int tid = 0;
-  void *result = NULL;
+  void* result = NULL;
   pthread_create(&thread, NULL, wait_to_be_cancelled, &tid);
   if (!await_count(&mutex, &tid, 1)) return 0;
   pthread_cancel(thread);
@@ -104,7 +103,7 @@ static int cancelled(void) {
   return result == PTHREAD_CANCELED && locked == 0;
 }
 
-static void one_kind(const char *title, int type, int robust, int protocol, int shared) {
+static void one_kind(const char* title, int type, int robust, int protocol, int shared) {
   printf("%s\n", title);
   init_mutex(type, robust, protocol, shared);
   CHECK_TRUE("broadcasts", broadcasts());
@@ -121,7 +120,7 @@ static void one_kind(const char *title, int type, int robust, int protocol, int 
 // The owner of a robust mutex dies while others wait on the condition variable.
 static int owner_tid;
 
-static void *die_as_owner(void *unused) {
+static void* die_as_owner(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   pthread_cond_signal(&cond);
@@ -129,7 +128,7 @@ static void *die_as_owner(void *unused) {
   return NULL;
 }
 
-static void *wait_for_dead_owner(void *timed) {
+static void* wait_for_dead_owner(void* timed) {
   struct timespec soon = deadline_ms(CLOCK_REALTIME, 60000);
   pthread_mutex_lock(&mutex);
   waiting = 1;
@@ -137,14 +136,14 @@ static void *wait_for_dead_owner(void *timed) {
                               : pthread_cond_wait(&cond, &mutex);
   if (result == EOWNERDEAD) pthread_mutex_consistent(&mutex);
   pthread_mutex_unlock(&mutex);
-  return (void *)result;
+  return (void*)result;
 }
 
 static void dead_owner(int timed) {
   init_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST, PTHREAD_PRIO_NONE,
              PTHREAD_PROCESS_PRIVATE);
   pthread_t waiter;
-  void *result = NULL;
+  void* result = NULL;
   pthread_create(&waiter, NULL, wait_for_dead_owner, timed ? &mutex : NULL);
   MUST(await_count(&mutex, &waiting, 1));
   on_other_thread(die_as_owner, NULL);

@@ -20,13 +20,13 @@ static struct Waiter waiters[kWaiters];
 static int woken[kWaiters];
 static int woken_count;
 
-static void unlock_mutex(void *unused) {
+static void unlock_mutex(void* unused) {
   (void)unused;
   pthread_mutex_unlock(&mutex);
 }
 
-static void *wait_once(void *argument) {
-  struct Waiter *self = argument;
+static void* wait_once(void* argument) {
+  struct Waiter* self = argument;
   pthread_mutex_lock(&mutex);
   self->tid = thread_id();
   self->arrived = 1;
@@ -43,7 +43,7 @@ static void *wait_once(void *argument) {
 }
 
 static void start_waiter(int number, long timeout_ms) {
-  struct Waiter *waiter = &waiters[number];
+  struct Waiter* waiter = &waiters[number];
   memset(waiter, 0, sizeof *waiter);
   waiter->number = number;
   waiter->timeout_ms = timeout_ms;
@@ -67,7 +67,7 @@ static void join_all(void) {
   for (int i = 0; i < kWaiters; ++i) pthread_join(waiters[i].thread, NULL);
 }
 
-static int in_order(const int *expected, int count) {
+static int in_order(const int* expected, int count) {
   for (int i = 0; i < count; ++i) {
     if (woken[i] != expected[i]) return 0;
   }
@@ -131,7 +131,7 @@ static void gap_in_the_line(void) {
 // order is not a promise; that each signal finds a waiter is one.
 static void cancelled_in_the_line(void) {
   start_all();
-  void *result = NULL;
+  void* result = NULL;
   pthread_cancel(waiters[3].thread);
   pthread_join(waiters[3].thread, &result);
   CHECK_TRUE("the fourth is cancelled", result == PTHREAD_CANCELED);

@@ -12,16 +12,16 @@ static void init_mutex(int type) {
   MUST(pthread_mutex_init(&mutex, &attributes) == 0);
 }
 
-static void *try_mutex(void *unused) {
+static void* try_mutex(void* unused) {
   (void)unused;
   int result = pthread_mutex_trylock(&mutex);
   if (result == 0) pthread_mutex_unlock(&mutex);
-  return (void *)(long)result;
+  return (void*)(long)result;
 }
 
 static int tried_elsewhere(void) { return (int)(long)on_other_thread(try_mutex, NULL); }
 
-static void *wait_unowned(void *unused) {
+static void* wait_unowned(void* unused) {
   (void)unused;
   struct timespec soon = deadline_ms(CLOCK_REALTIME, 20);
   CHECK_CALL("wait, another thread's mutex", pthread_cond_wait(&cond, &mutex), EPERM);
@@ -32,7 +32,7 @@ static void *wait_unowned(void *unused) {
   return NULL;
 }
 
-static void not_owner(const char *title, int type) {
+static void not_owner(const char* title, int type) {
   printf("%s\n", title);
   init_mutex(type);
   struct timespec soon = deadline_ms(CLOCK_REALTIME, 20);
@@ -50,9 +50,9 @@ static void not_owner(const char *title, int type) {
 // A refused wait must not stay behind in the list of waiters: the next signal is for a real one.
 static int refused_woken;
 
-static void *wait_really(void *tid) {
+static void* wait_really(void* tid) {
   pthread_mutex_lock(&mutex);
-  *(int *)tid = thread_id();
+  *(int*)tid = thread_id();
   pthread_cond_wait(&cond, &mutex);
   refused_woken = 1;
   pthread_mutex_unlock(&mutex);
@@ -93,8 +93,8 @@ struct Twice {
   int third_unlock;
 };
 
-static void *wait_twice_locked(void *argument) {
-  struct Twice *twice = argument;
+static void* wait_twice_locked(void* argument) {
+  struct Twice* twice = argument;
   pthread_mutex_lock(&mutex);
   pthread_mutex_lock(&mutex);
   __atomic_store_n(&twice->tid, thread_id(), __ATOMIC_RELEASE);

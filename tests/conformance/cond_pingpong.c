@@ -13,8 +13,8 @@ static int use_deadline;
 
 static void play(int me) {
   struct timespec far = deadline_ms(CLOCK_MONOTONIC, 600000);
-  pthread_cond_t *mine = &conds[use_two ? me : 0];
-  pthread_cond_t *other = &conds[use_two ? 1 - me : 0];
+  pthread_cond_t* mine = &conds[use_two ? me : 0];
+  pthread_cond_t* other = &conds[use_two ? 1 - me : 0];
   for (;;) {
     pthread_mutex_lock(&mutex);
     while (turn % 2 != me && turn < turns) {
@@ -32,13 +32,13 @@ static void play(int me) {
   }
 }
 
-static void *play_second(void *unused) {
+static void* play_second(void* unused) {
   (void)unused;
   play(1);
   return NULL;
 }
 
-static void game(const char *name, int two, int deadline, int length) {
+static void game(const char* name, int two, int deadline, int length) {
   turn = 0;
   turns = length;
   use_two = two;

@@ -20,7 +20,7 @@ struct Queue {
   int most;
 };
 
-static void tell(const struct Queue *queue, pthread_cond_t *cond) {
+static void tell(const struct Queue* queue, pthread_cond_t* cond) {
   if (queue->broadcast) {
     pthread_cond_broadcast(cond);
   } else {
@@ -29,14 +29,14 @@ static void tell(const struct Queue *queue, pthread_cond_t *cond) {
 }
 
 struct Producer {
-  struct Queue *queue;
+  struct Queue* queue;
   int items;
   int first_item;
 };
 
-static void *produce(void *argument) {
-  struct Producer *self = argument;
-  struct Queue *queue = self->queue;
+static void* produce(void* argument) {
+  struct Producer* self = argument;
+  struct Queue* queue = self->queue;
   for (int i = 0; i < self->items; ++i) {
     pthread_mutex_lock(&queue->mutex);
     while (queue->count == queue->size) pthread_cond_wait(&queue->not_full, &queue->mutex);
@@ -52,8 +52,8 @@ static void *produce(void *argument) {
   return NULL;
 }
 
-static void *consume(void *argument) {
-  struct Queue *queue = argument;
+static void* consume(void* argument) {
+  struct Queue* queue = argument;
   pthread_mutex_lock(&queue->mutex);
   for (;;) {
     while (queue->count == 0 && queue->producers_left != 0) {

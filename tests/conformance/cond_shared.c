@@ -16,8 +16,8 @@ struct Shared {
   int waiting;
 };
 
-static struct Shared *make_shared(int mutex_sharing, int robust) {
-  struct Shared *shared =
+static struct Shared* make_shared(int mutex_sharing, int robust) {
+  struct Shared* shared =
       mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   MUST(shared != MAP_FAILED);
   pthread_mutexattr_t mutex_attributes;
@@ -33,7 +33,7 @@ static struct Shared *make_shared(int mutex_sharing, int robust) {
   return shared;
 }
 
-static int play_turns(struct Shared *shared, int me) {
+static int play_turns(struct Shared* shared, int me) {
   int bad = 0;
   for (int i = 0; i < kTurns; ++i) {
     pthread_mutex_lock(&shared->mutex);
@@ -46,7 +46,7 @@ static int play_turns(struct Shared *shared, int me) {
 }
 
 static void ping_pong_between_processes(int robust) {
-  struct Shared *shared = make_shared(PTHREAD_PROCESS_SHARED, robust);
+  struct Shared* shared = make_shared(PTHREAD_PROCESS_SHARED, robust);
   pid_t child = fork();
   if (child == 0) _exit(play_turns(shared, 1));
   CHECK_EQ("bad waits in the parent", play_turns(shared, 0), 0);
@@ -57,7 +57,7 @@ static void ping_pong_between_processes(int robust) {
   munmap(shared, sizeof *shared);
 }
 
-static int follow_generations(struct Shared *shared, int followers, int rounds) {
+static int follow_generations(struct Shared* shared, int followers, int rounds) {
   int bad = 0;
   for (int round = 0; round < rounds; ++round) {
     pthread_mutex_lock(&shared->mutex);
@@ -71,7 +71,7 @@ static int follow_generations(struct Shared *shared, int followers, int rounds) 
   return bad;
 }
 
-static void lead_generations(struct Shared *shared, int followers, int rounds) {
+static void lead_generations(struct Shared* shared, int followers, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     pthread_mutex_lock(&shared->mutex);
     while (shared->waiting < followers) pthread_cond_wait(&shared->came, &shared->mutex);
@@ -83,7 +83,7 @@ static void lead_generations(struct Shared *shared, int followers, int rounds) {
 }
 
 static void broadcast_between_processes(void) {
-  struct Shared *shared = make_shared(PTHREAD_PROCESS_SHARED, PTHREAD_MUTEX_STALLED);
+  struct Shared* shared = make_shared(PTHREAD_PROCESS_SHARED, PTHREAD_MUTEX_STALLED);
   pid_t children[kChildren];
   for (int i = 0; i < kChildren; ++i) {
     children[i] = fork();
@@ -97,12 +97,12 @@ static void broadcast_between_processes(void) {
   munmap(shared, sizeof *shared);
 }
 
-static void *follow_thread(void *shared) {
-  return (void *)(long)follow_generations(shared, kThreads, kRounds);
+static void* follow_thread(void* shared) {
+  return (void*)(long)follow_generations(shared, kThreads, kRounds);
 }
 
-static void *wait_to_be_cancelled(void *argument) {
-  struct Shared *shared = argument;
+static void* wait_to_be_cancelled(void* argument) {
+  struct Shared* shared = argument;
   pthread_mutex_lock(&shared->mutex);
   shared->waiting = 1;
   pthread_cleanup_push(unlock_at_cleanup, &shared->mutex);
@@ -113,13 +113,13 @@ static void *wait_to_be_cancelled(void *argument) {
 
 // A process-shared condition variable with a mutex of either sharing, used by threads.
 static void threads_of_one_process(int mutex_sharing) {
-  struct Shared *shared = make_shared(mutex_sharing, PTHREAD_MUTEX_STALLED);
+  struct Shared* shared = make_shared(mutex_sharing, PTHREAD_MUTEX_STALLED);
   pthread_t threads[kThreads];
   long bad = 0;
   for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, follow_thread, shared);
   lead_generations(shared, kThreads, kRounds);
   for (int i = 0; i < kThreads; ++i) {
-    void *result = NULL;
+    void* result = NULL;
     pthread_join(threads[i], &result);
     bad += (long)result;
   }
@@ -143,7 +143,7 @@ static void threads_of_one_process(int mutex_sharing) {
   pthread_mutex_unlock(&shared->mutex);
 
   pthread_t thread;
-  void *ended = NULL;
+  void* ended = NULL;
   shared->waiting = 0;
   pthread_create(&thread, NULL, wait_to_be_cancelled, shared);
   MUST(await_count(&shared->mutex, &shared->waiting, 1));

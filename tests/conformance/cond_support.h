@@ -24,11 +24,12 @@ static CHECK_UNUSED char thread_state(pid_t tid) {
   close(file);
   if (size <= 0) return 0;
   text[size] = '\0';
-  const char *name_end = strrchr(text, ')');
+  const char* name_end = strrchr(text, ')');
   return name_end != NULL && name_end[1] == ' ' ? name_end[2] : 0;
 }
 
-// Waits until the thread sleeps in the kernel. The caller knows that it can sleep in one place only.
+// Waits until the thread sleeps in the kernel. The caller knows that it can sleep in one place
+// only.
 static CHECK_UNUSED void await_sleep(pid_t tid) {
   for (int i = 0; i < kPatienceMs * 10 && thread_state(tid) != 'S'; ++i) {
     struct timespec pause_time = {0, 100000};
@@ -38,7 +39,7 @@ static CHECK_UNUSED void await_sleep(pid_t tid) {
 
 // Looks at a counter that is guarded by the mutex until it has reached the value; 0 when it never
 // does.
-static CHECK_UNUSED int await_count(pthread_mutex_t *mutex, const int *count, int value) {
+static CHECK_UNUSED int await_count(pthread_mutex_t* mutex, const int* count, int value) {
   for (long long until = now_ms() + kPatienceMs;;) {
     pthread_mutex_lock(mutex);
     int reached = *count >= value;
@@ -50,12 +51,12 @@ static CHECK_UNUSED int await_count(pthread_mutex_t *mutex, const int *count, in
 }
 
 // For pthread_cleanup_push.
-static CHECK_UNUSED void unlock_at_cleanup(void *mutex) {
-  pthread_mutex_unlock((pthread_mutex_t *)mutex);
+static CHECK_UNUSED void unlock_at_cleanup(void* mutex) {
+  pthread_mutex_unlock((pthread_mutex_t*)mutex);
 }
 
 // A small generator, so that every thread has its own sequence without shared state.
-static CHECK_UNUSED uint32_t next_random(uint32_t *state) {
+static CHECK_UNUSED uint32_t next_random(uint32_t* state) {
   *state = *state * 1664525U + 1013904223U;
   return *state >> 8;
 }

@@ -6,11 +6,11 @@ static pthread_mutex_t mutex;
 static pthread_cond_t realtime_cond = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t monotonic_cond;
 
-static void *try_mutex(void *unused) {
+static void* try_mutex(void* unused) {
   (void)unused;
   int result = pthread_mutex_trylock(&mutex);
   if (result == 0) pthread_mutex_unlock(&mutex);
-  return (void *)(long)result;
+  return (void*)(long)result;
 }
 
 static void set_up(void) {
@@ -32,7 +32,7 @@ static void set_up(void) {
   pthread_condattr_destroy(&attributes);
 }
 
-static void check_held(const char *name) {
+static void check_held(const char* name) {
   CHECK_EQ(name, (long)on_other_thread(try_mutex, NULL), EBUSY);
 }
 

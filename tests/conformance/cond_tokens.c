@@ -9,7 +9,7 @@ enum { kTimed = 3, kPatient = 3, kThreads = kTimed + kPatient, kTokens = 2500 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t token_there = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t token_gone = PTHREAD_COND_INITIALIZER;
-static int tokens;           // under the mutex, like all that follows
+static int tokens;  // under the mutex, like all that follows
 static int taken;
 static int patient_waiting;
 static int stop;
@@ -21,7 +21,7 @@ static void take_token(void) {
   if (--tokens == 0) pthread_cond_signal(&token_gone);
 }
 
-static void *wait_with_limit(void *argument) {
+static void* wait_with_limit(void* argument) {
   uint32_t random_state = (uint32_t)(intptr_t)argument;
   pthread_mutex_lock(&mutex);
   while (!stop) {
@@ -40,7 +40,7 @@ static void *wait_with_limit(void *argument) {
   return NULL;
 }
 
-static void *wait_patiently(void *unused) {
+static void* wait_patiently(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   while (!stop) {
@@ -77,8 +77,8 @@ static int offer(int count) {
 int main(void) {
   pthread_t threads[kThreads];
   for (int i = 0; i < kThreads; ++i) {
-    void *(*work)(void *) = i < kTimed ? wait_with_limit : wait_patiently;
-    MUST(pthread_create(&threads[i], NULL, work, (void *)(intptr_t)(i + 1)) == 0);
+    void* (*work)(void*) = i < kTimed ? wait_with_limit : wait_patiently;
+    MUST(pthread_create(&threads[i], NULL, work, (void*)(intptr_t)(i + 1)) == 0);
   }
   int offered = 0;
   int lost = 0;

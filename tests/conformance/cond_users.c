@@ -10,12 +10,12 @@ static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static int waiting;  // under the mutex
 static int go_on;    // under the mutex
 
-static void unlock_mutex(void *unused) {
+static void unlock_mutex(void* unused) {
   (void)unused;
   pthread_mutex_unlock(&mutex);
 }
 
-static void *wait_for_go(void *unused) {
+static void* wait_for_go(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   ++waiting;
@@ -25,16 +25,16 @@ static void *wait_for_go(void *unused) {
   return NULL;
 }
 
-static void *wait_briefly(void *unused) {
+static void* wait_briefly(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   struct timespec soon = deadline_ms(CLOCK_REALTIME, 5);
   int result = pthread_cond_timedwait(&cond, &mutex, &soon);
   pthread_mutex_unlock(&mutex);
-  return (void *)(long)result;
+  return (void*)(long)result;
 }
 
-static void users(const char *title, int type) {
+static void users(const char* title, int type) {
   printf("%s\n", title);
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);

@@ -10,7 +10,7 @@ static pthread_spinlock_t spin;
 static struct Hammer hammer;
 static int ready;  // under the mutex
 
-static void *make_ready(void *unused) {
+static void* make_ready(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   ready = 1;
@@ -29,7 +29,7 @@ static void wait_for_thread(void) {
   pthread_join(thread, NULL);
 }
 
-static void use_everything(const char *name) {
+static void use_everything(const char* name) {
   int good = 1;
   for (int i = 0; i < 200; ++i) {
     good &= pthread_mutex_lock(&mutex) == 0;
@@ -47,7 +47,7 @@ static void first_handler(void) { use_everything("the handler registered first r
 
 static void second_handler(void) { use_everything("the handler registered last runs first"); }
 
-static void on_exit_handler(int status, void *argument) {
+static void on_exit_handler(int status, void* argument) {
   (void)argument;
   CHECK_EQ("on_exit sees the status", status, 0);
   use_everything("on_exit handler");

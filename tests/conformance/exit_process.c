@@ -11,7 +11,7 @@
 
 enum { kThreads = 8, kRounds = 2 };
 
-extern char **environ;
+extern char** environ;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
@@ -20,7 +20,7 @@ static int turn;
 static int at_work;  // atomic
 static int held_by_nobody_else;
 
-static void *hammer(void *argument) {
+static void* hammer(void* argument) {
   intptr_t me = (intptr_t)argument;
   for (long i = 0;; ++i) {
     if (i == 5) __atomic_fetch_add(&at_work, 1, __ATOMIC_ACQ_REL);
@@ -45,12 +45,12 @@ static void *hammer(void *argument) {
   return NULL;
 }
 
-static void *exit_from_thread(void *unused) {
+static void* exit_from_thread(void* unused) {
   (void)unused;
   exit(16);
 }
 
-static void *leave_for_good(void *unused) {
+static void* leave_for_good(void* unused) {
   (void)unused;
   sleep_ms(2);
   pthread_mutex_lock(&mutex);
@@ -58,7 +58,7 @@ static void *leave_for_good(void *unused) {
   return NULL;
 }
 
-static void *hold_for_ever(void *unused) {
+static void* hold_for_ever(void* unused) {
   (void)unused;
   pthread_mutex_lock(&recursive);
   set_flag(&held_by_nobody_else);
@@ -72,7 +72,7 @@ static void lock_once(void) {
 }
 
 // Ends the process in the named way; the status is in kEndings below.
-static int end(const char *how) {
+static int end(const char* how) {
   pthread_t thread;
   struct rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -82,7 +82,7 @@ static int end(const char *how) {
     pthread_exit(NULL);
   }
   pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
-  for (int i = 0; i < kThreads; ++i) pthread_create(&thread, NULL, hammer, (void *)(intptr_t)i);
+  for (int i = 0; i < kThreads; ++i) pthread_create(&thread, NULL, hammer, (void*)(intptr_t)i);
   while (__atomic_load_n(&at_work, __ATOMIC_ACQUIRE) < kThreads) sleep_ms(1);
   if (strcmp(how, "exit") == 0) exit(11);
   if (strcmp(how, "_exit") == 0) _exit(12);
@@ -113,7 +113,7 @@ static int end(const char *how) {
 }
 
 static const struct {
-  const char *how;
+  const char* how;
   int status;
 } kEndings[] = {{"exit", 11},
                 {"_exit", 12},
@@ -129,14 +129,14 @@ static const struct {
                 {"crashed", 1000 + SIGSEGV}};
 
 // Starts the program for one ending. Gives back its status; adds to *said what it wrote.
-static int run_ending(const char *how, long *said) {
+static int run_ending(const char* how, long* said) {
   int ends[2];
   MUST(pipe2(ends, O_CLOEXEC) == 0);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
-  char *const arguments[] = {(char *)"exit_process", (char *)how, NULL};
+  char* const arguments[] = {(char*)"exit_process", (char*)how, NULL};
   pid_t child = 0;
   MUST(posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ) == 0);
   posix_spawn_file_actions_destroy(&actions);
@@ -149,7 +149,7 @@ static int run_ending(const char *how, long *said) {
   return child_status(child);
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count > 1) return end(arguments[1]);
   long said = 0;
   for (size_t i = 0; i < sizeof kEndings / sizeof kEndings[0]; ++i) {

@@ -13,19 +13,19 @@ static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static pthread_spinlock_t spin;
 static pthread_key_t keys[kKeys];
 static pthread_key_t stubborn;
-static int destroyed;        // under the mutex, like all that follows
+static int destroyed;  // under the mutex, like all that follows
 static int stubborn_rounds;
 static int detached_over;
-static long spin_count;      // under the spinlock
+static long spin_count;  // under the spinlock
 
-static void *lock_elsewhere(void *unused) {
+static void* lock_elsewhere(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   pthread_mutex_unlock(&mutex);
   return NULL;
 }
 
-static void destroy_value(void *value) {
+static void destroy_value(void* value) {
   pthread_spin_lock(&spin);
   ++spin_count;
   pthread_spin_unlock(&spin);
@@ -37,7 +37,7 @@ static void destroy_value(void *value) {
 }
 
 // Sets its value anew, so that it is called in each of the rounds that the library makes.
-static void destroy_stubborn(void *value) {
+static void destroy_stubborn(void* value) {
   intptr_t rounds = (intptr_t)value;
   pthread_mutex_lock(&mutex);
   ++stubborn_rounds;
@@ -46,14 +46,14 @@ static void destroy_stubborn(void *value) {
   pthread_mutex_lock(&mutex);
   pthread_cond_timedwait(&cond, &mutex, &soon);
   pthread_mutex_unlock(&mutex);
-  if (rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(stubborn, (void *)(rounds + 1));
+  if (rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(stubborn, (void*)(rounds + 1));
 }
 
-static void *end_with_values(void *number) {
+static void* end_with_values(void* number) {
   for (int i = 0; i < kKeys; ++i) {
-    pthread_setspecific(keys[i], (void *)((intptr_t)number * kKeys + i + 1));
+    pthread_setspecific(keys[i], (void*)((intptr_t)number * kKeys + i + 1));
   }
-  pthread_setspecific(stubborn, (void *)1);
+  pthread_setspecific(stubborn, (void*)1);
   if ((intptr_t)number % 2 == 0) pthread_exit(NULL);
   return NULL;
 }
@@ -66,7 +66,7 @@ static void specific_data(void) {
   for (int batch = 0; batch < kBatches; ++batch) {
     pthread_t threads[kThreads];
     for (int i = 0; i < kThreads; ++i) {
-      pthread_create(&threads[i], NULL, end_with_values, (void *)(intptr_t)i);
+      pthread_create(&threads[i], NULL, end_with_values, (void*)(intptr_t)i);
     }
     for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
   }
@@ -77,9 +77,9 @@ static void specific_data(void) {
            kBatches * kThreads * PTHREAD_DESTRUCTOR_ITERATIONS);
 }
 
-static void *run_detached(void *unused) {
+static void* run_detached(void* unused) {
   (void)unused;
-  pthread_setspecific(keys[0], (void *)2);
+  pthread_setspecific(keys[0], (void*)2);
   pthread_mutex_lock(&mutex);
   ++detached_over;
   pthread_cond_signal(&cond);

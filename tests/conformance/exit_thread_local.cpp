@@ -64,7 +64,7 @@ AtExit at_exit;
 
 int objects_exist = 0;
 
-void *wait_for_ever(void *) {
+void* wait_for_ever(void*) {
   if (first.weight() + second.weight() != 0) set_flag(&objects_exist);
   for (;;) sleep(100);
 }
@@ -82,7 +82,7 @@ int main() {
         destroyed += second.weight() - 1000;
       });
     }
-    for (auto &thread : threads) thread.join();
+    for (auto& thread : threads) thread.join();
   }
   CHECK_EQ("destroyed", destroyed, 1001 * kBatches * kThreads);
   pthread_t cancelled;

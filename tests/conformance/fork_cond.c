@@ -12,7 +12,7 @@ static int waiting;  // under the mutex, like all that follows
 static int released;
 static int go_on;
 
-static void *wait_for_go(void *timed) {
+static void* wait_for_go(void* timed) {
   struct timespec far = deadline_ms(CLOCK_REALTIME, 600000);
   pthread_mutex_lock(&mutex);
   ++waiting;
@@ -28,7 +28,7 @@ static void *wait_for_go(void *timed) {
   return NULL;
 }
 
-static void start_waiters(pthread_t *threads) {
+static void start_waiters(pthread_t* threads) {
   waiting = released = go_on = 0;
   for (int i = 0; i < kWaiters; ++i) {
     MUST(pthread_create(&threads[i], NULL, wait_for_go, i % 2 ? &mutex : NULL) == 0);
@@ -36,7 +36,7 @@ static void start_waiters(pthread_t *threads) {
   MUST(await_count(&mutex, &waiting, kWaiters));
 }
 
-static int release_waiters(pthread_t *threads) {
+static int release_waiters(pthread_t* threads) {
   pthread_mutex_lock(&mutex);
   go_on = 1;
   pthread_cond_broadcast(&cond);
@@ -68,12 +68,12 @@ static int child_work(int broadcast_first) {
 }
 
 // The same with the parent's waiters asleep while a third thread forks.
-static void *fork_once(void *round) {
+static void* fork_once(void* round) {
   pthread_mutex_lock(&mutex);
   pid_t child = fork();
   if (child == 0) _exit(child_work((int)(intptr_t)round % 2));
   pthread_mutex_unlock(&mutex);
-  return (void *)(intptr_t)child_status(child);
+  return (void*)(intptr_t)child_status(child);
 }
 
 int main(void) {
@@ -82,8 +82,8 @@ int main(void) {
   int good_parents = 0;
   for (int round = 0; round < kRounds; ++round) {
     start_waiters(threads);
-    void *argument = (void *)(intptr_t)round;
-    void *status = round < kRounds / 2 ? fork_once(argument) : on_other_thread(fork_once, argument);
+    void* argument = (void*)(intptr_t)round;
+    void* status = round < kRounds / 2 ? fork_once(argument) : on_other_thread(fork_once, argument);
     if (status != NULL) fprintf(stderr, "child: status %d\n", (int)(intptr_t)status);
     good_children += status == NULL;
     good_parents += release_waiters(threads);

@@ -7,9 +7,9 @@
 
 enum { kThreads = 4, kRounds = 2 };
 
-extern char **environ;
+extern char** environ;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static char *const kExit3[] = {(char *)"sh", (char *)"-c", (char *)"exit 3", NULL};
+static char* const kExit3[] = {(char*)"sh", (char*)"-c", (char*)"exit 3", NULL};
 
 static int by_vfork(void) {
   pid_t child = vfork();
@@ -42,19 +42,19 @@ static int by_system(void) {
 
 static int by_popen(void) {
   char text[32] = "";
-  FILE *pipe = popen("echo relayed; exit 3", "r");
+  FILE* pipe = popen("echo relayed; exit 3", "r");
   if (pipe == NULL || fgets(text, sizeof text, pipe) == NULL) return -1;
   int status = pclose(pipe);
   return strcmp(text, "relayed\n") == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void repeat(const char *name, int (*start)(void)) {
+static void repeat(const char* name, int (*start)(void)) {
   int good = 0;
   for (int i = 0; i < kRounds; ++i) good += start() == 3;
   CHECK_EQ(name, good, kRounds);
 }
 
-static void *fork_often(void *unused) {
+static void* fork_often(void* unused) {
   (void)unused;
   long good = 0;
   for (int i = 0; i < kRounds * 4; ++i) {
@@ -66,12 +66,12 @@ static void *fork_often(void *unused) {
     }
     good += child_status(child) == 3;
   }
-  return (void *)good;
+  return (void*)good;
 }
 
 static void two_at_once(void) {
   pthread_t thread;
-  void *good = NULL;
+  void* good = NULL;
   pthread_create(&thread, NULL, fork_often, NULL);
   long mine = (long)fork_often(NULL);
   pthread_join(thread, &good);

@@ -6,10 +6,9 @@
 
 enum { kThreads = 4, kRounds = 10 };
 
-static pthread_mutex_t mutexes[] = {PTHREAD_MUTEX_INITIALIZER,
-                                    PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
-                                    PTHREAD_MUTEX_INITIALIZER};
-static pthread_mutex_t *hot = &mutexes[0];
+static pthread_mutex_t mutexes[] = {
+    PTHREAD_MUTEX_INITIALIZER, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, PTHREAD_MUTEX_INITIALIZER};
+static pthread_mutex_t* hot = &mutexes[0];
 static struct Hammer hammer;
 static int handler_errors;
 
@@ -54,7 +53,7 @@ static int child_work(void) {
   return 0;
 }
 
-static void rounds_with(const char *name, pthread_mutex_t *mutex) {
+static void rounds_with(const char* name, pthread_mutex_t* mutex) {
   hot = mutex;
   hammer_start(&hammer, hot, kThreads);
   int failed = 0;

@@ -33,14 +33,14 @@ static void child_of_a_normal(void) {
   _exit(done());
 }
 
-static void *queue_up(void *unused) {
+static void* queue_up(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   pthread_mutex_unlock(&mutex);
   return NULL;
 }
 
-static void fork_holding(const char *title, int type, int depth, void (*child_work)(void)) {
+static void fork_holding(const char* title, int type, int depth, void (*child_work)(void)) {
   check_line(title, depth);
   init_mutex(type);
   for (int i = 0; i < depth; ++i) pthread_mutex_lock(&mutex);
@@ -58,7 +58,7 @@ static void fork_holding(const char *title, int type, int depth, void (*child_wo
   CHECK_CALL("parent: destroy", pthread_mutex_destroy(&mutex), 0);
 }
 
-static void *fork_from_thread(void *unused) {
+static void* fork_from_thread(void* unused) {
   (void)unused;
   fork_holding("recursive, in another thread", PTHREAD_MUTEX_RECURSIVE, 1, child_of_a_stranger);
   return NULL;

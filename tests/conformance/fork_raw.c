@@ -47,7 +47,7 @@ static int child_work(int owner_error) {
   return tally(&mutex, 2, 100) ? 0 : 10;
 }
 
-static void rounds_with(const char *name, pid_t (*make_child)(void), int owner_error) {
+static void rounds_with(const char* name, pid_t (*make_child)(void), int owner_error) {
   hammer_start(&hammer, &mutex, kThreads);
   int failed = 0;
   for (int i = 0; i < kRounds; ++i) {

@@ -8,7 +8,7 @@ static pthread_spinlock_t spin;
 static long count;   // under the spinlock
 static int started;  // atomic
 
-static void *add(void *times) {
+static void* add(void* times) {
   __atomic_fetch_add(&started, 1, __ATOMIC_ACQ_REL);
   for (intptr_t i = 0; i < (intptr_t)times; ++i) {
     pthread_spin_lock(&spin);
@@ -27,7 +27,7 @@ static int child_work(void) {
   if (pthread_spin_unlock(&spin) != 0) return 6;
   long before = count;
   pthread_t threads[2];
-  for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, add, (void *)(intptr_t)kTimes);
+  for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, add, (void*)(intptr_t)kTimes);
   for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
   if (count != before + 2L * kTimes) return 7;
   return pthread_spin_destroy(&spin) == 0 ? 0 : 8;
@@ -40,7 +40,7 @@ int main(void) {
     pthread_t threads[kWaiters];
     __atomic_store_n(&started, 0, __ATOMIC_RELEASE);
     pthread_spin_lock(&spin);
-    for (int i = 0; i < kWaiters; ++i) pthread_create(&threads[i], NULL, add, (void *)5);
+    for (int i = 0; i < kWaiters; ++i) pthread_create(&threads[i], NULL, add, (void*)5);
     while (__atomic_load_n(&started, __ATOMIC_ACQUIRE) < kWaiters) sched_yield();
     pid_t child = fork();
     if (child == 0) _exit(child_work());

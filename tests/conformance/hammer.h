@@ -8,16 +8,16 @@
 enum { kMaxHammers = 16 };
 
 struct Hammer {
-  pthread_mutex_t *mutex;
+  pthread_mutex_t* mutex;
   int threads;
-  int stop;         // set with release, read with acquire
-  long first;       // under the mutex; equal to second whenever the mutex is free
+  int stop;    // set with release, read with acquire
+  long first;  // under the mutex; equal to second whenever the mutex is free
   long second;
   pthread_t thread[kMaxHammers];
 };
 
-static CHECK_UNUSED void *hammer_work(void *argument) {
-  struct Hammer *hammer = (struct Hammer *)argument;
+static CHECK_UNUSED void* hammer_work(void* argument) {
+  struct Hammer* hammer = (struct Hammer*)argument;
   while (!__atomic_load_n(&hammer->stop, __ATOMIC_ACQUIRE)) {
     pthread_mutex_lock(hammer->mutex);
     ++hammer->first;
@@ -29,7 +29,7 @@ static CHECK_UNUSED void *hammer_work(void *argument) {
 }
 
 // Comes back when the threads are at work.
-static CHECK_UNUSED void hammer_start(struct Hammer *hammer, pthread_mutex_t *mutex, int threads) {
+static CHECK_UNUSED void hammer_start(struct Hammer* hammer, pthread_mutex_t* mutex, int threads) {
   memset(hammer, 0, sizeof *hammer);
   hammer->mutex = mutex;
   hammer->threads = threads;
@@ -44,20 +44,20 @@ static CHECK_UNUSED void hammer_start(struct Hammer *hammer, pthread_mutex_t *mu
 }
 
 // Ends the threads; 1 when no update was lost.
-static CHECK_UNUSED int hammer_stop(struct Hammer *hammer) {
+static CHECK_UNUSED int hammer_stop(struct Hammer* hammer) {
   __atomic_store_n(&hammer->stop, 1, __ATOMIC_RELEASE);
   for (int i = 0; i < hammer->threads; ++i) pthread_join(hammer->thread[i], NULL);
   return hammer->first == hammer->second;
 }
 
 struct Tally {
-  pthread_mutex_t *mutex;
+  pthread_mutex_t* mutex;
   int times;
   long count;  // under the mutex
 };
 
-static CHECK_UNUSED void *tally_work(void *argument) {
-  struct Tally *tally = (struct Tally *)argument;
+static CHECK_UNUSED void* tally_work(void* argument) {
+  struct Tally* tally = (struct Tally*)argument;
   for (int i = 0; i < tally->times; ++i) {
     pthread_mutex_lock(tally->mutex);
     ++tally->count;
@@ -67,7 +67,7 @@ static CHECK_UNUSED void *tally_work(void *argument) {
 }
 
 // New threads contend for the mutex; 1 when their count comes out right.
-static CHECK_UNUSED int tally(pthread_mutex_t *mutex, int threads, int times) {
+static CHECK_UNUSED int tally(pthread_mutex_t* mutex, int threads, int times) {
   struct Tally work = {mutex, times, 0};
   pthread_t thread[kMaxHammers];
   for (int i = 0; i < threads; ++i) {

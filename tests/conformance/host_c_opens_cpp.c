@@ -11,15 +11,15 @@ static int waiting;  // under the mutex, like unwound
 static int unwound;
 static int (*lib_throw_catch)(int);
 static int (*lib_throw_in_threads)(int, int);
-static void (*lib_throw_wait)(pthread_mutex_t *, pthread_cond_t *, int *, int *);
+static void (*lib_throw_wait)(pthread_mutex_t*, pthread_cond_t*, int*, int*);
 
-static void count_and_unlock(void *unused) {
+static void count_and_unlock(void* unused) {
   (void)unused;
   ++unwound;
   pthread_mutex_unlock(&mutex);
 }
 
-static void *wait_in_c(void *unused) {
+static void* wait_in_c(void* unused) {
   (void)unused;
   pthread_mutex_lock(&mutex);
   pthread_cleanup_push(count_and_unlock, NULL);
@@ -29,12 +29,12 @@ static void *wait_in_c(void *unused) {
   return NULL;
 }
 
-static void *wait_in_cpp(void *unused) {
+static void* wait_in_cpp(void* unused) {
   lib_throw_wait(&mutex, &cond, &waiting, &unwound);
   return unused;
 }
 
-static void *leave_early(void *unused) {
+static void* leave_early(void* unused) {
   pthread_mutex_lock(&mutex);
   pthread_cleanup_push(count_and_unlock, NULL);
   pthread_exit(&mutex);
@@ -42,9 +42,9 @@ static void *leave_early(void *unused) {
   return unused;
 }
 
-static void cancel(const char *name, void *(*work)(void *)) {
+static void cancel(const char* name, void* (*work)(void*)) {
   pthread_t thread;
-  void *result = NULL;
+  void* result = NULL;
   waiting = unwound = 0;
   MUST(pthread_create(&thread, NULL, work, NULL) == 0);
   for (int there = 0; !there; sched_yield()) {
@@ -64,12 +64,12 @@ int main(void) {
   struct Hammer hammer;
   CHECK_TRUE("contended before", tally(&mutex, 4, 2000));
   cancel("cancelled before", wait_in_c);
-  void *library = dlopen("lib_throw.so", RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen("lib_throw.so", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) fprintf(stderr, "%s\n", dlerror());
   MUST(library != NULL);
-  *(void **)&lib_throw_catch = dlsym(library, "lib_throw_catch");
-  *(void **)&lib_throw_in_threads = dlsym(library, "lib_throw_in_threads");
-  *(void **)&lib_throw_wait = dlsym(library, "lib_throw_wait");
+  *(void**)&lib_throw_catch = dlsym(library, "lib_throw_catch");
+  *(void**)&lib_throw_in_threads = dlsym(library, "lib_throw_in_threads");
+  *(void**)&lib_throw_wait = dlsym(library, "lib_throw_wait");
   CHECK_EQ("thrown and caught", lib_throw_catch(30), 1);
   hammer_start(&hammer, &mutex, 3);
   CHECK_EQ("in threads", lib_throw_in_threads(4, 300), 1200);

@@ -8,20 +8,20 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static long open_work_close(void) {
-  void *library = dlopen("lib_ctor.so", RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen("lib_ctor.so", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     fprintf(stderr, "%s\n", dlerror());
     return -1;
   }
   long (*work)(void) = NULL;
-  *(void **)&work = dlsym(library, "lib_ctor_work");
+  *(void**)&work = dlsym(library, "lib_ctor_work");
   long count = work != NULL ? work() : -2;
   return dlclose(library) == 0 ? count : -3;
 }
 
-static void *open_on_thread(void *unused) {
+static void* open_on_thread(void* unused) {
   (void)unused;
-  return (void *)open_work_close();
+  return (void*)open_work_close();
 }
 
 int main(void) {

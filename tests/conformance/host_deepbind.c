@@ -1,32 +1,35 @@
 // A library opened with RTLD_DEEPBIND looks for symbols in itself and its own dependencies first,
 // past everything that was preloaded. It shares locks with the program: both must mean the same by
 // them. The library is found through the program's own run path.
+//
+// A preloaded library may say on stderr what it does about the flag: with the argument `loud` that
+// is heard, otherwise not.
 #include "check.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdint.h>
 
 enum { kTimes = 20000, kTurns = 2000, kThreads = 4 };
 
-static pthread_mutex_t mutexes[] = {PTHREAD_MUTEX_INITIALIZER,
-                                    PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
-                                    PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
-                                    PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP};
-static pthread_mutex_t *mutex;
+static pthread_mutex_t mutexes[] = {
+    PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+    PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP};
+static pthread_mutex_t* mutex;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static pthread_spinlock_t spin;
 static long count;  // under the mutex, or under the spinlock in its phase
 static int turn;    // under the mutex
-static void (*lib_add)(pthread_mutex_t *, long *, int);
-static void (*lib_spin)(pthread_spinlock_t *, long *, int);
-static void (*lib_play)(pthread_mutex_t *, pthread_cond_t *, int *, int, int);
+static void (*lib_add)(pthread_mutex_t*, long*, int);
+static void (*lib_spin)(pthread_spinlock_t*, long*, int);
+static void (*lib_play)(pthread_mutex_t*, pthread_cond_t*, int*, int, int);
 
-static void *add_in_library(void *unused) {
+static void* add_in_library(void* unused) {
   lib_add(mutex, &count, kTimes);
   return unused;
 }
 
-static void *add_in_program(void *unused) {
+static void* add_in_program(void* unused) {
   for (int i = 0; i < kTimes; ++i) {
     pthread_mutex_lock(mutex);
     ++count;
@@ -35,12 +38,12 @@ static void *add_in_program(void *unused) {
   return unused;
 }
 
-static void *spin_in_library(void *unused) {
+static void* spin_in_library(void* unused) {
   lib_spin(&spin, &count, kTimes);
   return unused;
 }
 
-static void *spin_in_program(void *unused) {
+static void* spin_in_program(void* unused) {
   for (int i = 0; i < kTimes; ++i) {
     pthread_spin_lock(&spin);
     ++count;
@@ -49,7 +52,7 @@ static void *spin_in_program(void *unused) {
   return unused;
 }
 
-static void *play_in_library(void *unused) {
+static void* play_in_library(void* unused) {
   lib_play(mutex, &cond, &turn, 1, kTurns);
   return unused;
 }
@@ -64,7 +67,7 @@ static void play_in_program(void) {
   }
 }
 
-static long together(void *(*in_library)(void *), void *(*in_program)(void *)) {
+static long together(void* (*in_library)(void*), void* (*in_program)(void*)) {
   pthread_t threads[kThreads];
   count = 0;
   for (int i = 0; i < kThreads; ++i) {
@@ -74,14 +77,27 @@ static long together(void *(*in_library)(void *), void *(*in_program)(void *)) {
   return count;
 }
 
-int main(void) {
-  static const char *const kNames[] = {"normal", "recursive", "error-checking", "adaptive"};
-  void *library = dlopen("lib_deepbind.so", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+static void* open_deepbind(const char* name, int loud) {
+  int kept = dup(2);
+  int nowhere = open("/dev/null", O_WRONLY);
+  MUST(kept >= 0 && nowhere >= 0);
+  if (!loud) dup2(nowhere, 2);
+  void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  dup2(kept, 2);
+  close(kept);
+  close(nowhere);
+  return library;
+}
+
+int main(int arguments, char** argument) {
+  int loud = arguments > 1 && strcmp(argument[1], "loud") == 0;
+  static const char* const kNames[] = {"normal", "recursive", "error-checking", "adaptive"};
+  void* library = open_deepbind("lib_deepbind.so", loud);
   if (library == NULL) fprintf(stderr, "%s\n", dlerror());
   MUST(library != NULL);
-  *(void **)&lib_add = dlsym(library, "lib_deepbind_add");
-  *(void **)&lib_spin = dlsym(library, "lib_deepbind_spin");
-  *(void **)&lib_play = dlsym(library, "lib_deepbind_play");
+  *(void**)&lib_add = dlsym(library, "lib_deepbind_add");
+  *(void**)&lib_spin = dlsym(library, "lib_deepbind_spin");
+  *(void**)&lib_play = dlsym(library, "lib_deepbind_play");
   pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
   for (int i = 0; i < 4; ++i) {
     mutex = &mutexes[i];
@@ -95,7 +111,7 @@ int main(void) {
   pthread_join(thread, NULL);
   CHECK_EQ("turns", turn, 2 * kTurns);
   CHECK_EQ("close", dlclose(library), 0);
-  CHECK_TRUE("a library that is not there", dlopen("lib_not_there.so", RTLD_NOW | RTLD_DEEPBIND) == NULL);
+  CHECK_TRUE("a library that is not there", open_deepbind("lib_not_there.so", loud) == NULL);
   CHECK_TRUE("and says so", dlerror() != NULL);
   return done();
 }

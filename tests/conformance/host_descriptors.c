@@ -24,13 +24,13 @@ static void open_files(void) {
   }
 }
 
-static void record_text(int file, int number, char *text) {
+static void record_text(int file, int number, char* text) {
   memset(text, 'a' + file, kRecordBytes);
   snprintf(text, kRecordBytes, "file %d record %d", file, number);
   text[kRecordBytes - 1] = '\n';
 }
 
-static void *write_records(void *argument) {
+static void* write_records(void* argument) {
   int me = (int)(intptr_t)argument;
   char text[kRecordBytes];
   for (int i = 0; i < kFiles * kRecords / 4; ++i) {
@@ -63,12 +63,12 @@ static int file_is_right(int file) {
   return 1;
 }
 
-static void write_and_look(const char *name) {
+static void write_and_look(const char* name) {
   pthread_t threads[4];
   memset(written, 0, sizeof written);
   open_files();
   for (int i = 0; i < 4; ++i) {
-    pthread_create(&threads[i], NULL, write_records, (void *)(intptr_t)i);
+    pthread_create(&threads[i], NULL, write_records, (void*)(intptr_t)i);
   }
   for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
   int right = 0;

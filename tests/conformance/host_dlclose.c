@@ -9,13 +9,13 @@ enum { kRounds = 30, kTimes = 64 };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static int use_once(int leave_locked) {
-  void *library = dlopen("lib_static.so", RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen("lib_static.so", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     fprintf(stderr, "%s\n", dlerror());
     return 0;
   }
   long (*use)(int, int) = NULL;
-  *(void **)&use = dlsym(library, "lib_static_use");
+  *(void**)&use = dlsym(library, "lib_static_use");
   int right = use(kTimes, 0) == 4 * kTimes;
   right &= use(kTimes, leave_locked) == 8 * kTimes;
   right &= dlclose(library) == 0;

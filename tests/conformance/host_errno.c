@@ -22,7 +22,7 @@ static void look(int expected) {
 }
 
 static void mutexes(int mine) {
-  pthread_mutex_t *const all[] = {&mutex, &recursive, &checking, &adaptive};
+  pthread_mutex_t* const all[] = {&mutex, &recursive, &checking, &adaptive};
   for (int i = 0; i < 4; ++i) {
     struct timespec past = {1, 0};
     pthread_mutex_lock(all[i]);
@@ -71,7 +71,7 @@ static void condition(int me, int mine) {
   pthread_mutex_unlock(&mutex);
 }
 
-static void *work(void *argument) {
+static void* work(void* argument) {
   int me = (int)(intptr_t)argument;
   int mine = 1000 + me;
   errno = mine;
@@ -86,7 +86,7 @@ static void *work(void *argument) {
 int main(void) {
   CHECK_CALL("spin init", pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE), 0);
   pthread_t threads[kThreads];
-  for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i);
+  for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, work, (void*)(intptr_t)i);
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
   CHECK_EQ("changes", changes, 0);
   CHECK_CALL("mutex destroy", pthread_mutex_destroy(&mutex), 0);

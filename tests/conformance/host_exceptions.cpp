@@ -49,14 +49,14 @@ void throw_under_locks() {
         } catch (int) {
           std::lock_guard<std::mutex> lock(mutex);
           ++caught;
-        } catch (const std::exception &error) {
+        } catch (const std::exception& error) {
           std::lock_guard<std::mutex> lock(mutex);
           caught += std::string(error.what()) == "at the bottom";
         }
       }
     });
   }
-  for (auto &thread : threads) thread.join();
+  for (auto& thread : threads) thread.join();
   CHECK_EQ("caught", caught, kThreads * kTimes);
   CHECK_EQ("unwound", unwound, kThreads * kTimes);
   CHECK_EQ("sum", sum, kThreads * kTimes);
@@ -80,7 +80,7 @@ void predicate_throws() {
         if (++calls == 2) throw std::logic_error("predicate");
         return false;
       });
-    } catch (const std::logic_error &) {
+    } catch (const std::logic_error&) {
       caught += lock.owns_lock();
     }
     lock.unlock();
@@ -91,15 +91,15 @@ void predicate_throws() {
 }
 
 template <typename Wait>
-void cancel_in(const char *name, Wait wait) {
+void cancel_in(const char* name, Wait wait) {
   struct Start {
-    Wait *wait;
+    Wait* wait;
   } start{&wait};
   unwound = 0;
   waiting = 0;
   pthread_t thread;
-  auto body = [](void *argument) -> void * {
-    auto *self = static_cast<Start *>(argument);
+  auto body = [](void* argument) -> void* {
+    auto* self = static_cast<Start*>(argument);
     std::unique_lock<std::mutex> lock(mutex);
     Counted counted;
     try {
@@ -117,7 +117,7 @@ void cancel_in(const char *name, Wait wait) {
     std::lock_guard<std::mutex> lock(mutex);
     there = waiting != 0;
   }
-  void *result = nullptr;
+  void* result = nullptr;
   pthread_cancel(thread);
   pthread_join(thread, &result);
   CHECK_TRUE(name, result == PTHREAD_CANCELED);
@@ -147,7 +147,7 @@ void once_and_futures() {
     });
     try {
       arrived += future.get() == i;
-    } catch (const std::out_of_range &) {
+    } catch (const std::out_of_range&) {
       ++arrived;
     }
   }
@@ -159,22 +159,22 @@ void once_and_futures() {
 int main() {
   throw_under_locks();
   predicate_throws();
-  cancel_in("cancelled in pthread_cond_wait", [](std::unique_lock<std::mutex> &lock) {
+  cancel_in("cancelled in pthread_cond_wait", [](std::unique_lock<std::mutex>& lock) {
     pthread_cond_wait(cond.native_handle(), lock.mutex()->native_handle());
   });
-  cancel_in("cancelled in pthread_cond_clockwait", [](std::unique_lock<std::mutex> &lock) {
+  cancel_in("cancelled in pthread_cond_clockwait", [](std::unique_lock<std::mutex>& lock) {
     timespec far = deadline_ms(CLOCK_MONOTONIC, 600000);
     pthread_cond_clockwait(cond.native_handle(), lock.mutex()->native_handle(), CLOCK_MONOTONIC,
                            &far);
   });
-  cancel_in("cancelled in pthread_cond_timedwait", [](std::unique_lock<std::mutex> &lock) {
+  cancel_in("cancelled in pthread_cond_timedwait", [](std::unique_lock<std::mutex>& lock) {
     timespec far = deadline_ms(CLOCK_REALTIME, 600000);
     pthread_cond_timedwait(cond.native_handle(), lock.mutex()->native_handle(), &far);
   });
-  cancel_in("cancelled in sleep", [](std::unique_lock<std::mutex> &lock) {
+  cancel_in("cancelled in sleep", [](std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     struct Relock {
-      std::unique_lock<std::mutex> &lock;
+      std::unique_lock<std::mutex>& lock;
       ~Relock() { lock.lock(); }
     } relock{lock};
     sleep(100);

@@ -14,7 +14,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static pthread_spinlock_t spin;
-static long count;     // under the mutex, like turn
+static long count;  // under the mutex, like turn
 static int turn;
 static int owner_has;  // the ordinary thread holds the lock
 static int asks;       // the real-time thread is about to wait
@@ -65,8 +65,8 @@ struct Lock {
   void (*give)(void);
 };
 
-static void *wait_in_real_time(void *argument) {
-  struct Lock *lock = argument;
+static void* wait_in_real_time(void* argument) {
+  struct Lock* lock = argument;
   become_real_time();
   await_flag(&owner_has);
   set_flag(&asks);
@@ -75,7 +75,7 @@ static void *wait_in_real_time(void *argument) {
   return NULL;
 }
 
-static void meet(const char *name, int (*take)(void), void (*give)(void)) {
+static void meet(const char* name, int (*take)(void), void (*give)(void)) {
   struct Lock lock = {take, give};
   pthread_t thread;
   owner_has = asks = got = 0;
@@ -85,7 +85,7 @@ static void meet(const char *name, int (*take)(void), void (*give)(void)) {
   CHECK_EQ(name, got, 1);
 }
 
-static void *add(void *real_time) {
+static void* add(void* real_time) {
   if (real_time != NULL) become_real_time();
   for (int i = 0; i < kTimes; ++i) {
     pthread_mutex_lock(&mutex);
@@ -96,7 +96,7 @@ static void *add(void *real_time) {
   return NULL;
 }
 
-static void *play(void *real_time) {
+static void* play(void* real_time) {
   int me = real_time != NULL;
   if (me) become_real_time();
   for (int i = 0; i < kTurns; ++i) {

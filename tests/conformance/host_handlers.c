@@ -12,14 +12,14 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sigjmp_buf recovery;
 static volatile sig_atomic_t user_signals;
 static volatile sig_atomic_t faults;
-static void *forbidden_page;
+static void* forbidden_page;
 
 static void on_user_signal(int signal) {
   (void)signal;
   user_signals = user_signals + 1;
 }
 
-static void on_fault(int signal, siginfo_t *info, void *context) {
+static void on_fault(int signal, siginfo_t* info, void* context) {
   (void)signal;
   (void)context;
   faults = faults + (info->si_addr == forbidden_page);
@@ -81,7 +81,7 @@ static int recover_from_faults(int times) {
   for (volatile int i = 0; i < times; ++i) {
     pthread_mutex_lock(&mutex);
     if (sigsetjmp(recovery, 1) == 0) {
-      *(volatile int *)forbidden_page = 1;
+      *(volatile int*)forbidden_page = 1;
     } else {
       recovered = recovered + 1;
     }

@@ -11,20 +11,20 @@ static pthread_mutex_t deep = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static long rung_count[kDepth];  // each under its rung
 static long deep_count;          // under the deep mutex
 static int errors;               // atomic
-static void (*climb)(uint32_t *);
+static void (*climb)(uint32_t*);
 
 static void expect(int result) {
   if (result != 0) __atomic_fetch_add(&errors, 1, __ATOMIC_RELAXED);  // a mere count
 }
 
-static void hold_all(uint32_t *random_state) {
+static void hold_all(uint32_t* random_state) {
   (void)random_state;
   for (int i = 0; i < kDepth; ++i) expect(pthread_mutex_lock(&rungs[i]));
   for (int i = 0; i < kDepth; ++i) ++rung_count[i];
   for (int i = kDepth - 1; i >= 0; --i) expect(pthread_mutex_unlock(&rungs[i]));
 }
 
-static void release_in_any_order(uint32_t *random_state) {
+static void release_in_any_order(uint32_t* random_state) {
   int start = (int)(next_random(random_state) % kDepth);
   for (int i = 0; i < kDepth; ++i) expect(pthread_mutex_lock(&rungs[i]));
   for (int i = 0; i < kDepth; ++i) {
@@ -34,7 +34,7 @@ static void release_in_any_order(uint32_t *random_state) {
   }
 }
 
-static void hand_over_hand(uint32_t *random_state) {
+static void hand_over_hand(uint32_t* random_state) {
   (void)random_state;
   expect(pthread_mutex_lock(&rungs[0]));
   for (int i = 0; i < kDepth; ++i) {
@@ -44,14 +44,14 @@ static void hand_over_hand(uint32_t *random_state) {
   }
 }
 
-static void hold_all_spinlocks(uint32_t *random_state) {
+static void hold_all_spinlocks(uint32_t* random_state) {
   (void)random_state;
   for (int i = 0; i < kDepth; ++i) expect(pthread_spin_lock(&spin_rungs[i]));
   for (int i = 0; i < kDepth; ++i) ++rung_count[i];
   for (int i = kDepth - 1; i >= 0; --i) expect(pthread_spin_unlock(&spin_rungs[i]));
 }
 
-static void go_deep(uint32_t *random_state) {
+static void go_deep(uint32_t* random_state) {
   (void)random_state;
   for (int i = 0; i < kDepth; ++i) {
     expect(i % 2 ? pthread_mutex_lock(&deep)
@@ -62,7 +62,7 @@ static void go_deep(uint32_t *random_state) {
 }
 
 // Pairs in both directions: the second one is only tried, and the first given back if it fails.
-static void pairs_in_both_directions(uint32_t *random_state) {
+static void pairs_in_both_directions(uint32_t* random_state) {
   int first = (int)(next_random(random_state) % kDepth);
   for (int taken = 0; taken < kDepth;) {
     int second = (first + 1 + (int)(next_random(random_state) % (kDepth - 1))) % kDepth;
@@ -77,18 +77,18 @@ static void pairs_in_both_directions(uint32_t *random_state) {
   }
 }
 
-static void *climb_often(void *argument) {
+static void* climb_often(void* argument) {
   uint32_t random_state = (uint32_t)(intptr_t)argument;
   for (int i = 0; i < kClimbs; ++i) climb(&random_state);
   return NULL;
 }
 
-static void run(const char *name, void (*way)(uint32_t *)) {
+static void run(const char* name, void (*way)(uint32_t*)) {
   pthread_t threads[kThreads];
   memset(rung_count, 0, sizeof rung_count);
   climb = way;
   for (intptr_t i = 0; i < kThreads; ++i) {
-    pthread_create(&threads[i], NULL, climb_often, (void *)(i + 1));
+    pthread_create(&threads[i], NULL, climb_often, (void*)(i + 1));
   }
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
   long sum = deep_count;

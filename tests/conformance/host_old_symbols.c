@@ -60,13 +60,13 @@ static pthread_spinlock_t spin;
 static pthread_rwlock_t rwlock;
 static mtx_t c11_mutex;
 static cnd_t c11_cond;
-static int turn;     // under the mutex, like all that follows
+static int turn;  // under the mutex, like all that follows
 static int waiting;
 static int released;
 static int go_on;
 static long count;
 
-static void *play(void *argument) {
+static void* play(void* argument) {
   int me = (int)(intptr_t)argument;
   for (int i = 0; i < kTurns; ++i) {
     pthread_mutex_lock(&mutex);
@@ -85,7 +85,7 @@ static void *play(void *argument) {
   return NULL;
 }
 
-static void *wait_for_go(void *unused) {
+static void* wait_for_go(void* unused) {
   pthread_mutex_lock(&mutex);
   ++waiting;
   while (!go_on) pthread_cond_wait(&cond, &mutex);
@@ -96,8 +96,8 @@ static void *wait_for_go(void *unused) {
 
 static void conditions(void) {
   pthread_t threads[kWaiters];
-  pthread_create(&threads[0], NULL, play, (void *)1);
-  play((void *)0);
+  pthread_create(&threads[0], NULL, play, (void*)1);
+  play((void*)0);
   pthread_join(threads[0], NULL);
   CHECK_EQ("turns", turn, 2 * kTurns);
   for (int i = 0; i < kWaiters; ++i) pthread_create(&threads[i], NULL, wait_for_go, NULL);
@@ -117,7 +117,7 @@ static void conditions(void) {
   CHECK_CALL("destroy", pthread_cond_destroy(&cond), 0);
 }
 
-static void *fail_to_lock(void *unused) {
+static void* fail_to_lock(void* unused) {
   struct timespec at = deadline_ms(CLOCK_REALTIME, 5);
   CHECK_CALL("trylock", pthread_mutex_trylock(&mutex), EBUSY);
   CHECK_CALL("timedlock", pthread_mutex_timedlock(&mutex, &at), ETIMEDOUT);
@@ -157,7 +157,7 @@ static void held_elsewhere(void) {
              EINVAL);
 }
 
-static void *count_with_all(void *unused) {
+static void* count_with_all(void* unused) {
   struct timespec far = deadline_ms(CLOCK_REALTIME, 600000);
   for (int i = 0; i < kTimes; ++i) {
     if (i % 2) {
@@ -179,7 +179,7 @@ static void *count_with_all(void *unused) {
 
 static int c11_turn;  // under c11_mutex
 
-static void *play_c11(void *argument) {
+static void* play_c11(void* argument) {
   int me = (int)(intptr_t)argument;
   for (int i = 0; i < kTurns; ++i) {
     mtx_lock(&c11_mutex);
@@ -198,8 +198,8 @@ int main(void) {
   for (int i = 0; i < 4; ++i) pthread_create(&threads[i], NULL, count_with_all, NULL);
   for (int i = 0; i < 4; ++i) pthread_join(threads[i], NULL);
   CHECK_EQ("count", count, 4 * kTimes);
-  pthread_create(&threads[0], NULL, play_c11, (void *)1);
-  play_c11((void *)0);
+  pthread_create(&threads[0], NULL, play_c11, (void*)1);
+  play_c11((void*)0);
   pthread_join(threads[0], NULL);
   CHECK_EQ("C11 turns", c11_turn, 2 * kTurns);
   CHECK_CALL("spin destroy", pthread_spin_destroy(&spin), 0);

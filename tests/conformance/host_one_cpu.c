@@ -26,7 +26,7 @@ static void stay_on_one_cpu(void) {
   MUST(sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
-static void *with_mutex(void *unused) {
+static void* with_mutex(void* unused) {
   for (int i = 0; i < kTimes; ++i) {
     pthread_mutex_lock(&mutex);
     ++count;
@@ -36,7 +36,7 @@ static void *with_mutex(void *unused) {
   return unused;
 }
 
-static void *with_recursive(void *unused) {
+static void* with_recursive(void* unused) {
   struct timespec far = deadline_ms(CLOCK_REALTIME, 600000);
   for (int i = 0; i < kTimes; ++i) {
     pthread_mutex_timedlock(&recursive, &far);
@@ -49,7 +49,7 @@ static void *with_recursive(void *unused) {
   return unused;
 }
 
-static void *with_spin(void *unused) {
+static void* with_spin(void* unused) {
   for (int i = 0; i < kSpinTimes; ++i) {
     pthread_spin_lock(&spin);
     ++count;
@@ -59,7 +59,7 @@ static void *with_spin(void *unused) {
   return unused;
 }
 
-static void *in_turn(void *argument) {
+static void* in_turn(void* argument) {
   int me = (int)(long)argument;
   for (int i = 0; i < kTurns; ++i) {
     pthread_mutex_lock(&mutex);
@@ -72,11 +72,11 @@ static void *in_turn(void *argument) {
   return NULL;
 }
 
-static void run(const char *name, int threads, void *(*work)(void *), int times) {
+static void run(const char* name, int threads, void* (*work)(void*), int times) {
   pthread_t thread[kMany];
   count = 0;
   for (long i = 0; i < threads; ++i) {
-    MUST(pthread_create(&thread[i], NULL, work, (void *)i) == 0);
+    MUST(pthread_create(&thread[i], NULL, work, (void*)i) == 0);
   }
   for (int i = 0; i < threads; ++i) pthread_join(thread[i], NULL);
   CHECK_EQ(name, count, (long)threads * times);

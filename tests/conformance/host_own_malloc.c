@@ -12,61 +12,61 @@ static char heap[kHeapBytes] __attribute__((aligned(16)));
 static size_t used;  // under the mutex, like calls
 static long calls;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int (*next_puts)(const char *);
+static int (*next_puts)(const char*);
 static int starting;
 
 // A bump allocator; the size stands before each block, for realloc.
-static void *take(size_t size) {
+static void* take(size_t size) {
   pthread_mutex_lock(&mutex);
   ++calls;
   if (next_puts == NULL && !starting) {
     starting = 1;
     pthread_mutex_unlock(&mutex);
     // May allocate: the calls that this makes come back here with `starting` set.
-    *(void **)&next_puts = dlsym(RTLD_NEXT, "puts");
+    *(void**)&next_puts = dlsym(RTLD_NEXT, "puts");
     pthread_mutex_lock(&mutex);
   }
   size_t start = used + 16;
   size_t end = (start + size + 15) / 16 * 16;
-  void *memory = NULL;
+  void* memory = NULL;
   if (end <= kHeapBytes) {
     memory = heap + start;
-    *(size_t *)(void *)(heap + start - 16) = size;
+    *(size_t*)(void*)(heap + start - 16) = size;
     used = end;
   }
   pthread_mutex_unlock(&mutex);
   return memory;
 }
 
-void *malloc(size_t size) { return take(size); }
+void* malloc(size_t size) { return take(size); }
 
-void *calloc(size_t count, size_t size) { return take(count * size); }  // never reused: zero
+void* calloc(size_t count, size_t size) { return take(count * size); }  // never reused: zero
 
-void *realloc(void *memory, size_t size) {
-  void *larger = take(size);
+void* realloc(void* memory, size_t size) {
+  void* larger = take(size);
   if (memory == NULL || larger == NULL) return larger;
-  size_t old = *(size_t *)(void *)((char *)memory - 16);
+  size_t old = *(size_t*)(void*)((char*)memory - 16);
   return memcpy(larger, memory, old < size ? old : size);
 }
 
-void free(void *memory) {
+void free(void* memory) {
   if (memory == NULL) return;
   pthread_mutex_lock(&mutex);
   ++calls;
   pthread_mutex_unlock(&mutex);
 }
 
-static void *allocate(void *unused) {
+static void* allocate(void* unused) {
   (void)unused;
   intptr_t good = 0;
   for (int i = 0; i < kTimes; ++i) {
-    char *memory = malloc(64);
+    char* memory = malloc(64);
     memset(memory, i & 0xff, 64);
     memory = realloc(memory, 128);
     good += memory[63] == (char)(i & 0xff);
     free(memory);
   }
-  return (void *)good;
+  return (void*)good;
 }
 
 int main(void) {
@@ -74,7 +74,7 @@ int main(void) {
   for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, allocate, NULL);
   long good = 0;
   for (int i = 0; i < kThreads; ++i) {
-    void *result = NULL;
+    void* result = NULL;
     pthread_join(threads[i], &result);
     good += (long)result;
   }

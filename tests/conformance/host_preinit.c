@@ -42,7 +42,7 @@ static void use_early(void) {
 typedef void (*Initialiser)(void);
 __attribute__((section(".preinit_array"), used)) static Initialiser early = use_early;
 
-static void *try_all(void *unused) {
+static void* try_all(void* unused) {
   (void)unused;
   CHECK_CALL("recursive, elsewhere", pthread_mutex_trylock(&recursive), EBUSY);
   CHECK_CALL("error-checking, elsewhere", pthread_mutex_trylock(&checking), EBUSY);
@@ -54,9 +54,9 @@ static void *try_all(void *unused) {
   return NULL;
 }
 
-static void *lock_and_unlock(void *lock) {
+static void* lock_and_unlock(void* lock) {
   int result = pthread_mutex_lock(lock);
-  return (void *)(long)(result != 0 ? result : pthread_mutex_unlock(lock));
+  return (void*)(long)(result != 0 ? result : pthread_mutex_unlock(lock));
 }
 
 int main(void) {
@@ -75,7 +75,7 @@ int main(void) {
   CHECK_CALL("spinlock: unlock", pthread_spin_unlock(&spin), 0);
   CHECK_CALL("rwlock: unlock", pthread_rwlock_unlock(&rwlock), 0);
   pthread_t waiter;
-  void *result = &waiter;
+  void* result = &waiter;
   pthread_create(&waiter, NULL, lock_and_unlock, &stays_locked);
   sleep_ms(3);
   CHECK_CALL("normal: unlock with a waiter", pthread_mutex_unlock(&stays_locked), 0);

@@ -23,10 +23,10 @@ static int turn;    // under the mutex
 static int errors;  // atomic
 
 static const int kAllowed[] = {
-    SYS_futex,          SYS_read,         SYS_write,           SYS_exit,        SYS_exit_group,
-    SYS_mmap,           SYS_munmap,       SYS_mprotect,        SYS_brk,         SYS_rt_sigprocmask,
-    SYS_rt_sigreturn,   SYS_clone,        SYS_clone3,          SYS_rseq,        SYS_set_robust_list,
-    SYS_madvise,        SYS_nanosleep,    SYS_clock_nanosleep, SYS_sched_yield,
+    SYS_futex,        SYS_read,      SYS_write,           SYS_exit,        SYS_exit_group,
+    SYS_mmap,         SYS_munmap,    SYS_mprotect,        SYS_brk,         SYS_rt_sigprocmask,
+    SYS_rt_sigreturn, SYS_clone,     SYS_clone3,          SYS_rseq,        SYS_set_robust_list,
+    SYS_madvise,      SYS_nanosleep, SYS_clock_nanosleep, SYS_sched_yield,
 #ifdef SYS_futex_time64
     SYS_futex_time64,
 #endif
@@ -35,7 +35,8 @@ static const int kAllowed[] = {
 static void enter_sandbox(void) {
   enum { kCalls = sizeof kAllowed / sizeof kAllowed[0] };
   struct sock_filter filter[kCalls + 3];
-  const struct sock_filter load = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+  const struct sock_filter load =
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
   const struct sock_filter kill = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
   const struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   filter[0] = load;
@@ -55,7 +56,7 @@ static void expect(int result, int expected) {
   if (result != expected) __atomic_fetch_add(&errors, 1, __ATOMIC_RELAXED);  // a mere count
 }
 
-static void *use_everything(void *unused) {
+static void* use_everything(void* unused) {
   (void)unused;
   for (int i = 0; i < kTimes; ++i) {
     struct timespec past = {1, 0};
@@ -76,7 +77,7 @@ static void *use_everything(void *unused) {
   return NULL;
 }
 
-static void *spin_and_count(void *unused) {
+static void* spin_and_count(void* unused) {
   (void)unused;
   for (int i = 0; i < kTimes; ++i) {
     expect(pthread_spin_lock(&spin), 0);
@@ -86,7 +87,7 @@ static void *spin_and_count(void *unused) {
   return NULL;
 }
 
-static void *play(void *argument) {
+static void* play(void* argument) {
   int me = (int)(intptr_t)argument;
   for (int i = 0; i < kTurns; ++i) {
     pthread_mutex_lock(&mutex);
@@ -103,10 +104,10 @@ static void *play(void *argument) {
   return NULL;
 }
 
-static void on_threads(int threads, void *(*work)(void *)) {
+static void on_threads(int threads, void* (*work)(void*)) {
   pthread_t thread[kThreads];
   for (intptr_t i = 0; i < threads; ++i) {
-    if (pthread_create(&thread[i], NULL, work, (void *)i) != 0) _exit(98);
+    if (pthread_create(&thread[i], NULL, work, (void*)i) != 0) _exit(98);
   }
   for (int i = 0; i < threads; ++i) pthread_join(thread[i], NULL);
 }

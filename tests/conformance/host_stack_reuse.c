@@ -1,5 +1,5 @@
-// Lock objects of every type in one place of the stack, one after the other, thousands of them. Most
-// are never destroyed; each is contended by two threads; no state of one may reach the next.
+// Lock objects of every type in one place of the stack, one after the other, thousands of them.
+// Most are never destroyed; each is contended by two threads; no state of one may reach the next.
 #include "check.h"
 #include "cond_support.h"
 
@@ -31,16 +31,17 @@ union Object {
 };
 
 struct Task {
-  union Object *object;
+  union Object* object;
   enum Type type;
   int turn;
   long count;
 };
 
-static struct Task *task;  // handed over with release and acquire
+static struct Task* task;  // handed over with release and acquire
 static int over;           // atomic
 
-static void init_attributes(pthread_mutex_t *mutex, int type, int robust, int protocol, int shared) {
+static void init_attributes(pthread_mutex_t* mutex, int type, int robust, int protocol,
+                            int shared) {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_settype(&attributes, type);
@@ -50,7 +51,7 @@ static void init_attributes(pthread_mutex_t *mutex, int type, int robust, int pr
   MUST(pthread_mutex_init(mutex, &attributes) == 0);
 }
 
-static void init_object(union Object *object, enum Type type) {
+static void init_object(union Object* object, enum Type type) {
   static const pthread_mutex_t kStatics[] = {PTHREAD_MUTEX_INITIALIZER,
                                              PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
                                              PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
@@ -60,25 +61,37 @@ static void init_object(union Object *object, enum Type type) {
   const int none = PTHREAD_PRIO_NONE;
   const int mine = PTHREAD_PROCESS_PRIVATE;
   const int normal = PTHREAD_MUTEX_NORMAL;
-  pthread_mutex_t *mutex = &object->mutex;
+  pthread_mutex_t* mutex = &object->mutex;
   switch (type) {
     case kStatic:
     case kStaticRecursive:
-    case kStaticChecking: *mutex = kStatics[type]; break;
-    case kRobust: init_attributes(mutex, normal, PTHREAD_MUTEX_ROBUST, none, mine); break;
-    case kInherit: init_attributes(mutex, normal, stalled, PTHREAD_PRIO_INHERIT, mine); break;
-    case kShared: init_attributes(mutex, normal, stalled, none, PTHREAD_PROCESS_SHARED); break;
-    case kSpin: pthread_spin_init(&object->spin, PTHREAD_PROCESS_PRIVATE); break;
+    case kStaticChecking:
+      *mutex = kStatics[type];
+      break;
+    case kRobust:
+      init_attributes(mutex, normal, PTHREAD_MUTEX_ROBUST, none, mine);
+      break;
+    case kInherit:
+      init_attributes(mutex, normal, stalled, PTHREAD_PRIO_INHERIT, mine);
+      break;
+    case kShared:
+      init_attributes(mutex, normal, stalled, none, PTHREAD_PROCESS_SHARED);
+      break;
+    case kSpin:
+      pthread_spin_init(&object->spin, PTHREAD_PROCESS_PRIVATE);
+      break;
     case kCond:
       pthread_cond_init(&object->pair.cond, NULL);
       pthread_mutex_init(&object->pair.mutex, NULL);
       break;
-    default: init_attributes(mutex, kPosixTypes[type - kNormal], stalled, none, mine); break;
+    default:
+      init_attributes(mutex, kPosixTypes[type - kNormal], stalled, none, mine);
+      break;
   }
 }
 
-static void use_object(struct Task *mine, int me) {
-  union Object *object = mine->object;
+static void use_object(struct Task* mine, int me) {
+  union Object* object = mine->object;
   for (int i = 0; i < kTimes; ++i) {
     if (mine->type == kSpin) {
       pthread_spin_lock(&object->spin);
@@ -99,9 +112,9 @@ static void use_object(struct Task *mine, int me) {
   }
 }
 
-static void *help(void *unused) {
+static void* help(void* unused) {
   while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
-    struct Task *mine = __atomic_load_n(&task, __ATOMIC_ACQUIRE);
+    struct Task* mine = __atomic_load_n(&task, __ATOMIC_ACQUIRE);
     if (mine == NULL) {
       sched_yield();
       continue;
@@ -123,7 +136,7 @@ static __attribute__((noinline)) int one_object(int number) {
   while (__atomic_load_n(&task, __ATOMIC_ACQUIRE) != NULL) sched_yield();
   int right = mine.count == 2 * kTimes;
   if (mine.type == kSpin) return right + 2 * (pthread_spin_trylock(&object.spin) == 0);
-  pthread_mutex_t *mutex = mine.type == kCond ? &object.pair.mutex : &object.mutex;
+  pthread_mutex_t* mutex = mine.type == kCond ? &object.pair.mutex : &object.mutex;
   right += pthread_mutex_trylock(mutex) == 0;
   // A few leave locked memory behind, a few are destroyed.
   if (number % 5 == 0 && mine.type != kRobust) return right + 1;

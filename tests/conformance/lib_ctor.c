@@ -14,7 +14,7 @@ static pthread_spinlock_t spin;
 static long count;
 static int finished;  // under the mutex
 
-static void *add(void *unused) {
+static void* add(void* unused) {
   (void)unused;
   for (int i = 0; i < kTimes; ++i) {
     pthread_mutex_lock(&mutex);

@@ -1,7 +1,7 @@
 // A library that is opened with RTLD_DEEPBIND and shares the program's locks.
 #include <pthread.h>
 
-void lib_deepbind_add(pthread_mutex_t *mutex, long *count, int times) {
+void lib_deepbind_add(pthread_mutex_t* mutex, long* count, int times) {
   for (int i = 0; i < times; ++i) {
     pthread_mutex_lock(mutex);
     ++*count;
@@ -9,7 +9,7 @@ void lib_deepbind_add(pthread_mutex_t *mutex, long *count, int times) {
   }
 }
 
-void lib_deepbind_spin(pthread_spinlock_t *spin, long *count, int times) {
+void lib_deepbind_spin(pthread_spinlock_t* spin, long* count, int times) {
   for (int i = 0; i < times; ++i) {
     pthread_spin_lock(spin);
     ++*count;
@@ -17,7 +17,7 @@ void lib_deepbind_spin(pthread_spinlock_t *spin, long *count, int times) {
   }
 }
 
-void lib_deepbind_play(pthread_mutex_t *mutex, pthread_cond_t *cond, int *turn, int me, int turns) {
+void lib_deepbind_play(pthread_mutex_t* mutex, pthread_cond_t* cond, int* turn, int me, int turns) {
   for (int i = 0; i < turns; ++i) {
     pthread_mutex_lock(mutex);
     while (*turn % 2 != me) pthread_cond_wait(cond, mutex);

@@ -13,7 +13,7 @@ static long count;  // under the mutex, like turn
 static int turn;
 static int times;
 
-static void *work(void *argument) {
+static void* work(void* argument) {
   int me = (int)(intptr_t)argument;
   for (int i = 0; i < times; ++i) {
     pthread_mutex_lock(&mutex);
@@ -36,7 +36,7 @@ static void *work(void *argument) {
 long lib_static_use(int rounds, int leave_locked) {
   pthread_t threads[kThreads];
   times = rounds;
-  for (intptr_t i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, work, (void *)i);
+  for (intptr_t i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, work, (void*)i);
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
   if (leave_locked) {
     pthread_mutex_lock(&mutex);

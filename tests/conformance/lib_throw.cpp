@@ -22,7 +22,7 @@ std::recursive_mutex recursive;
 extern "C" int lib_throw_catch(int depth) {
   try {
     dig(depth);
-  } catch (const std::exception &) {
+  } catch (const std::exception&) {
     return 1;
   }
   return 0;
@@ -41,23 +41,23 @@ extern "C" int lib_throw_in_threads(int threads, int times) {
         } catch (int) {
           std::lock_guard<std::mutex> lock(mutex);
           ++caught;
-        } catch (const std::exception &) {
+        } catch (const std::exception&) {
           std::lock_guard<std::mutex> lock(mutex);
           ++caught;
         }
       }
     });
   }
-  for (auto &worker : workers) worker.join();
+  for (auto& worker : workers) worker.join();
   return caught;
 }
 
 // Waits until it is cancelled; counts the destructor that runs then.
-extern "C" void lib_throw_wait(pthread_mutex_t *outer, pthread_cond_t *cond, int *waiting,
-                               int *unwound) {
+extern "C" void lib_throw_wait(pthread_mutex_t* outer, pthread_cond_t* cond, int* waiting,
+                               int* unwound) {
   struct Leave {
-    pthread_mutex_t *outer;
-    int *unwound;
+    pthread_mutex_t* outer;
+    int* unwound;
     ~Leave() {
       ++*unwound;
       pthread_mutex_unlock(outer);

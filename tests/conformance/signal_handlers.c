@@ -44,7 +44,7 @@ static void handle(int signal) {
 }
 
 // Waits for what the handlers signal; takes no signals itself.
-static void *watch_handlers(void *unused) {
+static void* watch_handlers(void* unused) {
   (void)unused;
   pthread_mutex_lock(&handler_mutex);
   while (!helper_stop) {
@@ -87,9 +87,9 @@ static void work_once(int me) {
     default:
       expect(pthread_mutex_lock(&mutex), 0);
       while (turn % kThreads != me) {
-        expect(me % 2 ? pthread_cond_wait(&cond, &mutex)
-                      : pthread_cond_timedwait(&cond, &mutex, &far),
-               0);
+        expect(
+            me % 2 ? pthread_cond_wait(&cond, &mutex) : pthread_cond_timedwait(&cond, &mutex, &far),
+            0);
       }
       ++turn;
       ++count;
@@ -99,21 +99,21 @@ static void work_once(int me) {
   }
 }
 
-static void *work(void *me) {
+static void* work(void* me) {
   int times = kind == kCond ? kTimes / 10 : kTimes;
   for (int i = 0; i < times; ++i) work_once((int)(intptr_t)me);
   __atomic_fetch_add(&finished, 1, __ATOMIC_ACQ_REL);
   return NULL;
 }
 
-static void run(const char *name, enum Kind which) {
+static void run(const char* name, enum Kind which) {
   pthread_t threads[kThreads];
   kind = which;
   count = 0;
   turn = 0;
   finished = 0;
   for (int i = 0; i < kThreads; ++i) {
-    pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i);
+    pthread_create(&threads[i], NULL, work, (void*)(intptr_t)i);
   }
   for (int i = 0; __atomic_load_n(&finished, __ATOMIC_ACQUIRE) < kThreads; ++i) {
     pthread_kill(threads[i % kThreads], SIGUSR1);
@@ -124,7 +124,7 @@ static void run(const char *name, enum Kind which) {
   CHECK_EQ(name, count, kThreads * (which == kCond ? kTimes / 10 : kTimes));
 }
 
-static void start_helpers(pthread_t *helpers) {
+static void start_helpers(pthread_t* helpers) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -134,7 +134,7 @@ static void start_helpers(pthread_t *helpers) {
 }
 
 int main(void) {
-  static const char *const kNames[kKinds] = {"mutex", "timed", "recursive", "spin", "cond"};
+  static const char* const kNames[kKinds] = {"mutex", "timed", "recursive", "spin", "cond"};
   pthread_t helpers[kHelpers];
   struct sigaction action;
   memset(&action, 0, sizeof action);

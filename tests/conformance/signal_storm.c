@@ -35,7 +35,7 @@ static void block_signals(void) {
   pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
 
-static void *hold_everything(void *unused) {
+static void* hold_everything(void* unused) {
   (void)unused;
   block_signals();
   pthread_mutex_lock(&held);
@@ -56,7 +56,7 @@ static void *hold_everything(void *unused) {
   return NULL;
 }
 
-static void *hold_until_told(void *unused) {
+static void* hold_until_told(void* unused) {
   (void)unused;
   block_signals();
   pthread_mutex_lock(&held);

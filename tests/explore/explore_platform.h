@@ -17,6 +17,8 @@ template <class P>
 class SlotTable;
 template <class P>
 struct SpinGate;
+template <class P>
+class TicketQueueTable;
 }  // namespace relock
 
 namespace relock::explore {
@@ -166,9 +168,11 @@ struct ExplorePlatform {
   static std::uint32_t epoch() { return World::active->epoch(); }
   static std::uint32_t slot_hint() { return machine.slot_hint[this_thread()]; }
   static SlotTable<ExplorePlatform>* slots() { return slot_table; }
+  static TicketQueueTable<ExplorePlatform>* ticket_queues() { return queue_table; }
   static SpinGate<ExplorePlatform>* spin_gate(const void*) { return gate_of_spinlocks; }
 
   static inline SlotTable<ExplorePlatform>* slot_table = nullptr;
+  static inline TicketQueueTable<ExplorePlatform>* queue_table = nullptr;
   static inline SpinGate<ExplorePlatform>* gate_of_spinlocks = nullptr;
 
  private:

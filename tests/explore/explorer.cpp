@@ -108,6 +108,7 @@ void start_thread(int index) { World::active->start_thread(index); }
 void become_forked_child() { World::active->become_forked_child(); }
 void check_state(std::uint64_t value) { World::active->check_state(value); }
 bool is_waiting(int thread) { return World::active->is_waiting(thread); }
+int looked_at(int value) { return World::active->looked_at(value); }
 void step() { World::active->step(); }
 int pick(int n) { return World::active->pick(n); }
 void poison(const void* begin, std::size_t bytes) { World::active->poison(begin, bytes); }

@@ -82,6 +82,8 @@ void become_forked_child();
 void check_state(std::uint64_t value);
 // Is the thread sleeping or spinning without anything new to see?
 bool is_waiting(int thread);
+// A value that the script has read from plain shared memory and will act upon.
+int looked_at(int value);
 // A point at which others may go on, without an access to anything.
 void step();
 // A free choice below n.

@@ -5,9 +5,12 @@
 
 #include "explore_platform.h"
 #include "explorer.h"
+#include "locks/auto_ticket.h"
 #include "locks/budget.h"
 #include "locks/gate.h"
+#include "locks/qspin_cna.h"
 #include "locks/qspin_native.h"
+#include "locks/qspin_pv.h"
 #include "locks/spin.h"
 #include "locks/tas.h"
 #include "locks/ticket.h"
@@ -26,6 +29,9 @@ struct Setting {
   std::uint32_t spin_pauses = 1;
   std::uint64_t promote_ns = kNeverNs;
   std::uint32_t slots = kMaxThreads;
+  std::uint32_t ticket_queues = 1;
+  std::uint32_t local_hand_offs = 1;
+  bool two_nodes = false;  // odd threads on another NUMA node
   Mutation* bug = nullptr;
 };
 
@@ -35,6 +41,7 @@ inline Budget budget_of(const Setting& setting) {
   budget.admitted_limit = setting.admitted_limit;
   budget.spin_pauses = setting.mode == WaitMode::kPark ? 0 : setting.spin_pauses;
   budget.promote_ns = setting.promote_ns;
+  budget.local_hand_offs = setting.local_hand_offs;
   return budget;
 }
 
@@ -47,17 +54,28 @@ class Surroundings {
     std::memset(static_cast<void*>(nodes), 0, sizeof nodes);
     table = SlotTable<P>(nodes, setting.slots);
     P::slot_table = setting.slots == 0 ? nullptr : &table;
+    static TicketQueue<P> queues[2];
+    static TicketQueueTable<P> queue_table;
+    std::memset(static_cast<void*>(queues), 0, sizeof queues);
+    queue_table = TicketQueueTable<P>(queues, setting.ticket_queues);
+    P::queue_table = setting.ticket_queues == 0 ? nullptr : &queue_table;
     static SpinGate<P> gate;
     std::memset(static_cast<void*>(&gate), 0, sizeof gate);
     P::gate_of_spinlocks = &gate;
     machine = Machine{};
+    for (int i = 0; setting.two_nodes && i < kMaxThreads; ++i) machine.node[i] = i % 2;
     mutation = setting.bug;
     budget = budget_of(setting);
     for (int i = 0; i < kMaxThreads; ++i) {
       name_memory(&nodes[i].next, 8, "node" + std::to_string(i) + ".next");
       name_memory(&nodes[i].state, 4, "node" + std::to_string(i) + ".state");
       name_memory(&nodes[i].borrowed, 4, "node" + std::to_string(i) + ".borrowed");
-      watch(&nodes[i].secondary_tail, sizeof nodes[i] - offsetof(QueueNode<P>, secondary_tail));
+      if (setting.two_nodes) {  // the fields of cna
+        watch(&nodes[i].secondary_tail, sizeof nodes[i] - offsetof(QueueNode<P>, secondary_tail));
+      }
+    }
+    for (int i = 0; i < 2; ++i) {
+      name_memory(&queues[i], sizeof queues[i], "queue" + std::to_string(i));
     }
     name_memory(&gate.competing, 4, "spin_gate.competing");
     name_memory(&gate.outside, 4, "spin_gate.outside");
@@ -107,7 +125,7 @@ class MutexUnderTest {
 
   bool lock_until(const Deadline* deadline) {
     if (!take_free()) {
-      WaitContext context{&Surroundings::budget};
+      WaitContext<P> context{&Surroundings::budget};
       context.deadline = deadline;
       if (Gated::lock_slow(CellsView(cells_), context) == Acquire::kTimedOut) return false;
     }
@@ -177,7 +195,7 @@ class SpinUnderTest {
     if (word_.compare_exchange(expected, Layout::kFree | Layout::kLocked, MemoryOrder::kAcquire)) {
       return;
     }
-    WaitContext context{&Surroundings::budget};
+    WaitContext<P> context{&Surroundings::budget};
     Spin::lock_slow(word_, context);
   }
   bool lock_until(const Deadline*) {

@@ -2,10 +2,10 @@
 // explore_tests WORD...              the cases whose names contain one of the words
 // explore_tests --list               names only
 // explore_tests --replay STRING CASE runs one schedule as a failure printed it, with its trace
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "case.h"
 
@@ -37,10 +37,9 @@ void print_tail(const std::string& trace) {
 }
 
 bool run_case(const Case& test) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const Outcome outcome = explore(test.program, test.bounds);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   const char* name = test.name.c_str();
   if (test.expect == Expect::kFailure) {
     const bool found = outcome.failure.find(test.reason) != std::string::npos;

@@ -47,12 +47,8 @@ class Section {
     leave();
   }
 
-  // Under the lock: visits so far, this one included. Which thread sees which number follows from
-  // the order in which they had the lock, and so does the state.
-  int visits() const {
-    check_state(static_cast<std::uint64_t>(visits_) * 8 + static_cast<std::uint64_t>(this_thread()));
-    return visits_;
-  }
+  // Under the lock: visits so far, this one included.
+  int visits() const { return looked_at(visits_); }
 
   void check_data(int expected) {
     const auto counted = static_cast<int>(data_.load(MemoryOrder::kRelaxed));

@@ -54,7 +54,14 @@ class World {
   void on_commit(CommitHook hook) { commit_hook_ = hook; }
   bool is_waiting(int thread);
   int pick(int n);
-  void step() { schedule(Point::kOperation); }
+  int looked_at(int value) {
+    if (running_) observe(static_cast<std::uint64_t>(value));
+    return value;
+  }
+  void step() {
+    schedule(Point::kOperation);
+    observe(0);
+  }
   void poison(const void* begin, std::size_t bytes);
   Memory& memory() { return memory_; }
   void watch(const void* begin, std::size_t bytes);
