@@ -66,7 +66,7 @@ void cancelled(void* argument) {
   Wait& wait = *static_cast<Wait*>(argument);
   if (!Condition::leave(wait.cond, *wait.node)) {
     (void)wait.node->parker.wait(nullptr);  // posted, or about to be; no longer cancellable
-    if (!wait.node->by_broadcast) Condition::signal(wait.cond);
+    Condition::hand_back(wait.cond, *wait.node);
   }
   if (wait.record != nullptr) wait.record->end(RELOCK_WAIT_CANCELLED, 0);
   (void)reacquire(wait);
@@ -78,12 +78,17 @@ int park(Wait& wait, const Timeout* timeout) {
   pthread_cleanup_push(cancelled, &wait);
   result = wait.node->parker.wait(timeout);
   pthread_cleanup_pop(0);
-  if (result == 0 || Condition::leave(wait.cond, *wait.node)) return result;
+  if (result == 0) {
+    Condition::confirm(wait.cond, *wait.node);
+    return 0;
+  }
+  if (Condition::leave(wait.cond, *wait.node)) return result;
   // Signalled in the same moment. The post is on its way; cancellation waits for the next point.
   int before;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
   (void)wait.node->parker.wait(nullptr);
   pthread_setcancelstate(before, nullptr);
+  Condition::confirm(wait.cond, *wait.node);
   return 0;
 }
 
@@ -102,14 +107,16 @@ int wait_ours(CondView cond, pthread_mutex_t* mutex, const Timeout* timeout) {
   const bool glibcs_mutex = mutex_is_glibcs(view);
   if (!glibcs_mutex && !mutex_may_unlock(view)) return EPERM;
   CondWaiter node;
-  // Waiters of one of our mutexes come one after the other; glibc's look after themselves.
-  node.mutex = glibcs_mutex ? nullptr : mutex;
+  // Waiters of one of our mutexes come one after the other; glibc's look after themselves. A waiter
+  // that keeps the mutex (recursive, locked more than once) must not wait for another to get it.
+  const bool keeps = view.type() == PTHREAD_MUTEX_RECURSIVE_NP && view.count() > 1;
+  node.mutex = glibcs_mutex || keeps ? nullptr : mutex;
   Wait wait{cond, mutex, &node, nullptr};
   Condition::enlist(cond, node);
   if (const int error = mutex_release_for_wait(mutex); error != 0) {
     if (!Condition::leave(cond, node)) {  // signalled meanwhile: the signal is not ours to take
       (void)node.parker.wait(nullptr);
-      if (!node.by_broadcast) Condition::signal(cond);
+      Condition::hand_back(cond, node);
       Condition::pass_on(node);
     }
     return error;

@@ -16,7 +16,7 @@
 // there.
 //
 // pthread_cond_t (48 bytes):
-//   0 lock  4 epoch of the list  8 head  16 tail   ours
+//   0 lock  4 epoch of the list  8 head  16 tail  24 unconfirmed   ours
 //  36 __wrefs: bit 0 process-shared, bit 1 CLOCK_MONOTONIC   glibc's meaning, and the only word that
 //     tells whose the object is
 #pragma once
@@ -97,6 +97,7 @@ class CondView {
 
   LinuxAtomic32& lock() const { return *reinterpret_cast<LinuxAtomic32*>(bytes_); }
   LinuxAtomic32& list_epoch() const { return *reinterpret_cast<LinuxAtomic32*>(bytes_ + 4); }
+  LinuxAtomic32& unconfirmed() const { return *reinterpret_cast<LinuxAtomic32*>(bytes_ + 24); }
   LinuxAtomicPtr<CondWaiter>& head() const {
     return *reinterpret_cast<LinuxAtomicPtr<CondWaiter>*>(bytes_ + 8);
   }

@@ -8,6 +8,7 @@
 // Object (bytes of pthread_cond_t; all zero is "no waiters"):
 //   lock   0   free / 1 locked / 2 locked, somebody sleeps; bits 2-31: epoch of the locker
 //   head, tail first and last waiter, null when there is none; written under the lock
+//   unconfirmed  waiters that signal() has taken and that have not yet said so
 //
 // A node's life:
 //   kLinked  -> kTaken     by a signaller, under the lock; it then posts, or chains, the node.
@@ -18,13 +19,17 @@
 // it, or goes to the next one.
 //
 // Last touch: a signaller lets go of the small lock before it posts, so when the woken waiter
-// destroys the object nobody is inside. A leaving waiter is inside; destroy() waits until the list
-// is empty, as glibc's waits for its references.
+// destroys the object nobody is inside. Two kinds of waiters touch it after they have left the list
+// or while they leave: one that times out or is cancelled, and one that signal() has taken, since a
+// cancellation in that moment makes it hand the signal on. destroy() waits until the list is empty
+// and nobody is unconfirmed, as glibc's waits for its references. Waiters taken by broadcast do not
+// touch the object, so that a broadcaster may destroy it while it holds their mutex.
 //
 // Memory order:
 //   C1  the small lock: exchange/compare-exchange (acquire) and its release order all list fields.
 //   C2  `head` is loaded (acquire) by a signaller that may not hold the mutex: it sees every waiter
 //       that was linked before the signaller's own last acquisition of the mutex.
+//   C4  unconfirmed goes down (release) as a waiter's last access; destroy() reads it (acquire).
 //   C3  state kTaken (acq_rel) publishes chain and broadcast to the waiter; the post publishes what
 //       came before it.
 //
@@ -54,8 +59,8 @@ struct CondNode {
   Parker parker;
 };
 
-// `Object` gives access to one condition variable: lock() is a P::Atomic32&, head() and tail() are
-// P::AtomicPtr<Node>&.
+// `Object` gives access to one condition variable: lock(), list_epoch() and unconfirmed() are
+// P::Atomic32&, head() and tail() are P::AtomicPtr<Node>&.
 template <class P, class Parker, class Object>
 class CondVar {
  public:
@@ -94,9 +99,23 @@ class CondVar {
     drop_ghosts(object);
     Node* node = object.head().load(MemoryOrder::kRelaxed);
     while (node != nullptr && !take(*node)) node = node->next;
-    if (node != nullptr) unlink(object, *node);
+    if (node != nullptr) {
+      unlink(object, *node);
+      object.unconfirmed().fetch_add(1, MemoryOrder::kRelaxed);  // before the post
+    }
     unlock(object);
     if (node != nullptr) node->parker.post();
+  }
+
+  // A waiter that has been taken and posted: its last access to the object.
+  static void confirm(Object object, const Node& node) {
+    if (!node.by_broadcast) object.unconfirmed().fetch_sub(1, MemoryOrder::kRelease);  // C4
+  }
+
+  // A waiter that has been taken and posted, but will not act on it: a signal goes to the next one.
+  static void hand_back(Object object, const Node& node) {
+    if (!node.by_broadcast) signal(object);
+    confirm(object, node);
   }
 
   static void broadcast(Object object) {
@@ -131,13 +150,14 @@ class CondVar {
     node.chained = nullptr;
   }
 
-  // Returns when nobody is linked any more: those who are leaving have left.
+  // Returns when nobody is inside any more.
   static void destroy(Object object, WaitContext<P>& context) {
     Spinner<P> spinner(context);
     for (;;) {
       lock(object);
       drop_ghosts(object);
-      const bool empty = object.head().load(MemoryOrder::kRelaxed) == nullptr;
+      const bool empty = object.head().load(MemoryOrder::kRelaxed) == nullptr &&
+                         object.unconfirmed().load(MemoryOrder::kAcquire) == 0;  // C4
       unlock(object);
       if (empty) return;
       spinner.nap(object.lock(), object.lock().load(MemoryOrder::kRelaxed));
@@ -237,6 +257,7 @@ class CondVar {
     list_epoch.store(P::epoch(), MemoryOrder::kRelaxed);
     object.head().store(nullptr, MemoryOrder::kRelease);
     object.tail().store(nullptr, MemoryOrder::kRelaxed);
+    object.unconfirmed().store(0, MemoryOrder::kRelaxed);
   }
 };
 

@@ -60,16 +60,17 @@ class GatedMutex {
   // A try that copes with every state of the word. Never waits.
   static bool try_lock(Object object) {
     std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
+    // A word with ghosts must not be taken: who repairs it would find no owner yet and free it (G4).
+    if ((w & kGhosts) != 0 && stale(object)) {
+      repair(object);
+      w = object.word().load(MemoryOrder::kRelaxed);
+    }
     while (Algorithm::can_take(w)) {
       if (object.word().compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {
         return true;  // P1
       }
     }
-    if (!stale(object)) return false;
-    repair(object);
-    w = object.word().load(MemoryOrder::kRelaxed);
-    return Algorithm::can_take(w) &&
-           object.word().compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire);
+    return false;
   }
 
   static Acquire lock_slow(Object object, WaitContext<P>& context) {
@@ -97,7 +98,12 @@ class GatedMutex {
     while ((w & Layout::kLocked) != 0) {
       const bool waiters = Algorithm::has_waiters(w);
       if ((w & Layout::kReserved) != 0 && (!waiters || !offered_last(object))) {
-        if (offer(object, word, w, waiters)) return wake(word_address, 1, wake_bit::kReserved);
+        const bool unclaimed = admitted && (w & Layout::kAdmitting) != 0;
+        if (offer(object, word, w, waiters)) {
+          wake(word_address, 1, wake_bit::kReserved);
+          if (unclaimed) wake(gate_address, 1, kAnyBit);
+          return;
+        }
       } else if (!waiters && (w & Layout::kAdmitting) == 0 && (w & Layout::kPassiveMask) != 0) {
         if (word.compare_exchange(w, w | Layout::kAdmitting, MemoryOrder::kAcqRel)) {  // G2
           object.gate().fetch_add(1, MemoryOrder::kRelease);                           // G2
@@ -125,6 +131,7 @@ class GatedMutex {
   static constexpr std::uint32_t kAdmittedOne = 1u << 16;
   static constexpr std::uint32_t kAdmittedMask = kOfferedLast - kAdmittedOne;
   static constexpr std::uint32_t kEpochMask = kAdmittedOne - 1;
+  static constexpr std::uint32_t kGhosts = ~(Layout::kFree | Layout::kLocked);
   static constexpr int kEverybody = 0x7fffffff;
 
   enum class Entry { kJoin, kRetry, kAcquired, kTimedOut };
@@ -400,7 +407,6 @@ class GatedMutex {
       }
       if (object.epoch().compare_exchange(seen, now | kRepairing, MemoryOrder::kAcquire)) break;
     }
-    constexpr std::uint32_t kGhosts = ~(Layout::kFree | Layout::kLocked);
     std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
     while ((w & kGhosts) != 0) {
       const bool owned =
