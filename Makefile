@@ -53,9 +53,10 @@ PRELOAD_LINK = -shared -nodefaultlibs -Wl,-soname,librelock.so -Wl,-z,initfirst 
 LOG_FLAGS = -DSPDLOG_FMT_EXTERNAL -DFMT_HEADER_ONLY
 PROFILE_FLAGS = $(CXXFLAGS_COMMON) $(LOG_FLAGS) -fPIC -fvisibility=hidden \
   -fvisibility-inlines-hidden -fno-gnu-unique -ffunction-sections
-# libgcc_s first: _Unwind_* must never be bound to libunwind's functions of the same names.
+# libgcc_s first: _Unwind_* must never be bound to libunwind's functions of the same names. The
+# recorder opens libunwind by itself, so that it is in nobody's search order.
 PROFILE_LINK = -shared -Wl,-soname,librelock-profile.so -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete \
-  -Wl,-z,defs -Wl,--gc-sections -Wl,--no-as-needed -lgcc_s -Wl,--as-needed -lunwind
+  -Wl,-z,defs -Wl,--gc-sections -Wl,--no-as-needed -lgcc_s -Wl,--as-needed
 
 TOOL_FLAGS = $(CXXFLAGS_COMMON)
 TOOL_LIBS = -ldw -lelf -pthread
@@ -177,12 +178,12 @@ $(GENERATORS): $(BUILD)/%: $(BUILD)/obj/plain/tools/%.o $(POLICY_OBJ)
 CATCH = $(BUILD)/obj/test/catch.a
 $(BUILD)/obj/%/catch.a: $(BUILD)/obj/%/tests/unit/main.o
 	@rm -f $@ && ar rcs $@ $<
-# The recorder's objects too: a test pulls in those it names, and libunwind only then.
+# The recorder's objects too: a test pulls in those it names.
 $(BUILD)/obj/profile.a: $(PROFILE_OBJ)
 	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 $(BUILD)/unit_tests: $(UNIT_OBJ) $(filter-out %/tools/main.o,$(TOOL_OBJ)) $(POLICY_OBJ) $(CATCH) \
   $(BUILD)/obj/profile.a
-	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ $(TOOL_LIBS) -Wl,--as-needed -lgcc_s -lunwind
+	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ $(TOOL_LIBS)
 $(BUILD)/explore_tests: $(EXPLORE_OBJ) $(POLICY_OBJ) $(CATCH)
 	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ -pthread
 $(BUILD)/tsan_tests: $(TSAN_OBJ) $(BUILD)/obj/tsan/catch.a

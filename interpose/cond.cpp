@@ -19,18 +19,18 @@ namespace relock {
 struct SemaphoreParker {
   sem_t semaphore;
 
-  SemaphoreParker() { sem_init(&semaphore, 0, 0); }
+  SemaphoreParker() { g_libc.sem_init(&semaphore, 0, 0); }
 
   // After the value is raised the semaphore's address may be used, its memory not: sem_post is made
   // so. Errors cannot occur.
-  void post() { sem_post(&semaphore); }
+  void post() { g_libc.sem_post(&semaphore); }
 
   // 0, ETIMEDOUT or EINVAL. A cancellation point. Signal handlers do not end it.
   int wait(const Timeout* timeout) {
     for (;;) {
       const int failed = timeout == nullptr
-                             ? sem_wait(&semaphore)
-                             : sem_clockwait(&semaphore, timeout->clock, timeout->when);
+                             ? g_libc.sem_wait(&semaphore)
+                             : g_libc.sem_clockwait(&semaphore, timeout->clock, timeout->when);
       if (failed == 0) return 0;
       if (errno != EINTR) return errno;
     }

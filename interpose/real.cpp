@@ -2,9 +2,12 @@
 
 #include <dlfcn.h>
 
+#include "locks/linux_platform.h"
+
 namespace relock {
 
 RealFunctions g_real;
+LibcFunctions g_libc;
 
 namespace {
 
@@ -13,6 +16,24 @@ void* look_up(const char* name, const char* version) {
   if (version[0] != '\0') found = dlvsym(RTLD_NEXT, name, version);
   if (found == nullptr) found = dlsym(RTLD_NEXT, name);
   return found;
+}
+
+template <class Function>
+void take_from(void* library, const char* name, Function* function) {
+  if (void* found = dlsym(library, name); found != nullptr) {
+    *function = reinterpret_cast<Function>(found);
+  }
+}
+
+// Through the C library's own handle, so that nothing in front of it is found.
+void resolve_libc_functions() {
+  void* library = g_real.dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return;
+  take_from(library, "clock_gettime", &linux_detail::clock_function);
+  take_from(library, "sem_init", &g_libc.sem_init);
+  take_from(library, "sem_post", &g_libc.sem_post);
+  take_from(library, "sem_wait", &g_libc.sem_wait);
+  take_from(library, "sem_clockwait", &g_libc.sem_clockwait);
 }
 
 }  // namespace
@@ -26,6 +47,7 @@ void resolve_real_functions() {
   }
 #include "interpose/symbols.def"
 #undef RELOCK_SYMBOL
+  resolve_libc_functions();
   auto* lock = reinterpret_cast<int (*)(pthread_mutex_t*)>(look_up("pthread_mutex_lock", ""));
   __atomic_store_n(&g_real.pthread_mutex_lock, lock, __ATOMIC_RELEASE);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <threads.h>
 #include <time.h>
 
@@ -16,6 +17,16 @@ struct RealFunctions {
 #include "interpose/symbols.def"
 #undef RELOCK_SYMBOL
 };
+
+// Functions of the C library that this library calls on lock paths, whatever the program has put in
+// front of them. Before the constructor: as linked.
+struct LibcFunctions {
+  int (*sem_init)(sem_t*, int, unsigned) = ::sem_init;
+  int (*sem_post)(sem_t*) = ::sem_post;
+  int (*sem_wait)(sem_t*) = ::sem_wait;
+  int (*sem_clockwait)(sem_t*, clockid_t, const timespec*) = ::sem_clockwait;
+};
+extern LibcFunctions g_libc;
 
 // Filled by resolve_real_functions(); entries that this C library lacks are null.
 extern RealFunctions g_real;

@@ -23,10 +23,11 @@ Budget budget_of(const Options& options, const Topology& topology) {
   budget.mode = options.wait;
   budget.spin_pauses = options.spin_pauses;
   budget.promote_ns = std::uint64_t{options.promote_us} * 1000;
+  constexpr int kMost = 24;  // a ticket lock has 31 tickets
   const int by_cpus = topology.usable_cpus - 1;
   budget.admitted_limit = options.admitted != 0 ? options.admitted
                           : by_cpus < 1         ? 1
-                          : by_cpus > 64        ? 64
+                          : by_cpus > kMost     ? kMost
                                                 : static_cast<std::uint32_t>(by_cpus);
   // With one CPU the owner cannot run while a waiter pauses.
   if (topology.usable_cpus == 1 && budget.mode == WaitMode::kAdaptive) budget.mode = WaitMode::kPark;
@@ -73,7 +74,9 @@ __attribute__((constructor)) void start(int, char**, char** environment) {
   Runtime& runtime = g_runtime;
   load_options_from_environment(&runtime.options, environment, say);
   find_topology(&runtime.topology, runtime.options);
-  if (runtime.options.verbose) find_nodes(&runtime.topology);
+  const bool by_node =
+      runtime.options.mutex == LockKind::kCna || runtime.options.spin == LockKind::kCna;
+  if (runtime.options.verbose || by_node) find_nodes(&runtime.topology);
   map_fork_wiped_memory();
   resolve_real_functions();
   find_thread_id();

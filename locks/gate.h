@@ -93,6 +93,7 @@ class GatedMutex {
     Word& word = object.word();
     const void* const word_address = &word;
     const void* const gate_address = &object.gate();
+    ReleaseNote<P> note;
     bool admitted = false;
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
     while ((w & Layout::kLocked) != 0) {
@@ -101,6 +102,7 @@ class GatedMutex {
         const bool unclaimed = admitted && (w & Layout::kAdmitting) != 0;
         if (offer(object, word, w, waiters)) {
           wake(word_address, 1, wake_bit::kReserved);
+          note.carry_out();
           if (unclaimed) wake(gate_address, 1, kAnyBit);
           return;
         }
@@ -113,7 +115,8 @@ class GatedMutex {
       } else {
         if (offered_last(object)) object.epoch().fetch_and(~kOfferedLast, MemoryOrder::kRelaxed);
         const Release release = Algorithm::release(w);
-        const ReleaseNote<P> note = Algorithm::note(word, &object.tuning(), w);
+        // A sleeper that a failed round has taken charge of stays in our charge.
+        if (note.wake == nullptr) note = Algorithm::note(word, &object.tuning(), w);
         const bool unclaimed = admitted && (w & Layout::kAdmitting) != 0;
         if (word.compare_exchange(w, release.word, MemoryOrder::kRelease)) {  // P1; last touch
           if (release.wake_bits != 0) wake(word_address, kEverybody, release.wake_bits);
@@ -161,8 +164,14 @@ class GatedMutex {
     return (cell & kAdmittedMask) / kAdmittedOne;
   }
 
+  // A timed waiter will have to reserve; while another has done so it sleeps at the gate.
+  static bool may_reserve(std::uint32_t w, const WaitContext<P>& context) {
+    return context.deadline == nullptr || (w & (Layout::kReserved | Layout::kOffered)) == 0;
+  }
+
   static bool gate_open(Object object, std::uint32_t w, const WaitContext<P>& context) {
     if (context.spins_only()) return true;
+    if (!may_reserve(w, context)) return false;
     const std::uint32_t on_its_way = (w & Layout::kAdmitting) != 0 ? 1 : 0;
     return admitted(object, w, context) + on_its_way < context.budget->admitted_limit;
   }
@@ -170,7 +179,7 @@ class GatedMutex {
   // A waiter whose sleep has reached its bound may come in, one beyond the limit: if more did, a lock
   // that is held for long would gather them all. Without ticket or node it needs R to be free.
   static bool may_be_promoted(Object object, std::uint32_t w, const WaitContext<P>& context) {
-    if (context.deadline != nullptr && (w & (Layout::kReserved | Layout::kOffered)) != 0) return false;
+    if (!may_reserve(w, context)) return false;
     return admitted(object, w, context) <= context.budget->admitted_limit;
   }
 
@@ -262,7 +271,10 @@ class GatedMutex {
       const Entry entry = leave_gate(object, context, skip_claim, promoted);
       if (entry != Entry::kRetry) return entry;
       skip_claim = false;
-      if (promoted) promotion = promotion_of(object, context);
+      if (promoted) {
+        context.one_more_promotion();
+        promotion = promotion_of(object, context);
+      }
       context.going_to_sleep();
       const Deadline* until = &promotion;
       if (context.deadline != nullptr && !before(promotion, *context.deadline)) {
@@ -274,11 +286,12 @@ class GatedMutex {
     }
   }
 
-  // When a sleeper lets itself in: after its bound times its place in line.
+  // When a sleeper lets itself in: after its bound times its place in line, doubled each time that
+  // it was no use, so that a lock held for long does not keep its waiters awake.
   static Deadline promotion_of(Object object, const WaitContext<P>& context) {
     const std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
     const std::uint64_t place = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
-    return P::after_ns(context.budget->promote_ns * (place == 0 ? 1 : place));
+    return P::after_ns((context.budget->promote_ns * (place == 0 ? 1 : place)) << context.promotions);
   }
 
   // Which of two deadlines comes first, across clocks.
@@ -306,6 +319,7 @@ class GatedMutex {
         // then nobody else would come for it. The lock is held or about to be: the next release
         // admits another.
         if (word.compare_exchange(w, without_us & ~Layout::kAdmitting, MemoryOrder::kAcqRel)) {
+          if (!admission) context.one_more_promotion();
           return late ? Entry::kTimedOut : Entry::kJoin;
         }
       } else {

@@ -82,6 +82,10 @@ class LinuxAtomicPtr {
 
 namespace linux_detail {
 
+// A program may define clock_gettime itself (tests that steer time do); our waits must follow the
+// kernel's clocks. The interposer puts the C library's own function here when it starts.
+inline int (*clock_function)(clockid_t, timespec*) = nullptr;
+
 inline long futex(const void* address, int op, std::uint32_t value, const timespec* timeout,
                   std::uint32_t bitset) {
 #if defined(__x86_64__)
@@ -157,7 +161,11 @@ struct LinuxPlatform {
 
   static std::int64_t clock_ns(clockid_t clock) {
     timespec now{};
-    clock_gettime(clock, &now);  // vDSO
+    if (linux_detail::clock_function != nullptr) {
+      linux_detail::clock_function(clock, &now);  // vDSO
+    } else {
+      clock_gettime(clock, &now);
+    }
     return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
   }
   static std::int64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }

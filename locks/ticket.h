@@ -6,7 +6,8 @@
 // always the same and the fast path is shared with every other lock.
 //
 // Word: head and tail (word.h) of 6 bits each in a mutex, 8 in a spinlock, counted modulo 64 or 256.
-// At most 63 or 255 tickets are out at a time; whoever finds none competes without one.
+// At most half as many tickets are out at a time, so that a served ticket can be told from one that
+// is still to come; whoever finds none competes without one.
 //
 // Transitions:
 //   free                        -> L                 no ticket is needed
@@ -16,7 +17,9 @@
 //   L, S clear                  -> S                 a waiter is about to sleep on the word
 //
 // A release of a free lock changes nothing (the locked bit says so): the head never passes the
-// tail, so a double unlock, which glibc's mutex survives, is survived here too.
+// tail, so a double unlock, which glibc's mutex survives, is survived here too. One that happens
+// with waiters serves two of them at once, as glibc would wake two; a waiter whose ticket has been
+// passed in this way owns the lock, and one that finds the lock free competes for it.
 //
 // Memory order:
 //   P1  the releasing compare-exchange (release) that advances the head, or clears L, publishes the
@@ -44,6 +47,7 @@ struct TicketCore {
   static constexpr bool kPlainRelease = false;
 
   static constexpr std::uint32_t kMask = (1u << Layout::kTicketBits) - 1;
+  static constexpr std::uint32_t kMostTickets = kMask / 2;
   static constexpr std::uint32_t kBothMask =
       (kMask << Layout::kTicketHeadShift) | (kMask << Layout::kTicketTailShift);
 
@@ -90,7 +94,7 @@ struct TicketCore {
         if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return Joined::kAcquired;
         continue;
       }
-      if (waiters(w) == kMask) return Joined::kNoRoom;
+      if (waiters(w) == kMostTickets) return Joined::kNoRoom;
       const std::uint32_t with_mine = with_tail(Layout::with_epoch(w, P::epoch()), tail(w) + 1);
       if (word.compare_exchange(w, with_mine, MemoryOrder::kRelaxed)) break;
     }
@@ -109,11 +113,14 @@ struct TicketCore {
   }
 
   static void wait_turn(Word& word, std::uint32_t mine, WaitContext<P>& context) {
-    const std::uint32_t served = (mine + 1) & kMask;
     Spinner<P> spinner(context);
     for (;;) {
       std::uint32_t w = word.load(MemoryOrder::kAcquire);  // P1
-      if (head(w) == served) return;
+      if (((head(w) - mine - 1) & kMask) <= kMostTickets) return;  // served, or passed
+      if (can_take(w)) {  // only after a double unlock: our ticket is gone
+        if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return;
+        continue;
+      }
       const std::uint32_t ahead = (mine - head(w)) & kMask;
       if (Local::spin(word, w, mine, ahead, spinner)) continue;
       if constexpr (Layout::kCanSleep) {

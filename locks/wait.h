@@ -25,6 +25,12 @@ struct WaitContext {
   std::uint32_t pauses = 0;       // spent so far
   bool slept = false;
   bool spinning_failed = false;
+  std::uint32_t promotions = 0;  // times it let itself in past the gate, or tried to
+
+  void one_more_promotion() {
+    constexpr std::uint32_t kMostDoublings = 10;
+    if (promotions < kMostDoublings) ++promotions;
+  }
 
   bool spins_only() const { return budget->mode == WaitMode::kSpin; }
 

@@ -92,14 +92,11 @@ const char* read_thread_count(const char* text, int* nodes) {
 
 // The first line of root/name, or false. Raw system calls: this runs before main.
 bool read_line(const char* root, const char* name, char* line, std::size_t size) {
-  char path[512];
-  const std::size_t root_length = strlen(root);
-  const std::size_t name_length = strlen(name);
-  if (root_length + name_length + 2 > sizeof path) return false;
-  memcpy(path, root, root_length);
-  path[root_length] = '/';
-  memcpy(path + root_length + 1, name, name_length + 1);
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  LineBuffer path;
+  path.add(root);
+  path.add("/");
+  path.add(name);
+  const int file = open(path.data, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   const ssize_t got = read(file, line, size - 1);
   close(file);

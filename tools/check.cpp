@@ -198,7 +198,7 @@ std::string find_program(const std::string& name, int* status) {
   std::istringstream directories(path.empty() ? "/bin:/usr/bin" : path);
   std::string directory;
   while (std::getline(directories, directory, ':')) {
-    const std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
+    std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
     if (access(candidate.c_str(), F_OK) != 0) continue;
     *status = is_runnable(candidate) ? 0 : 126;
     if (*status == 0) return candidate;

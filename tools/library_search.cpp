@@ -68,30 +68,29 @@ bool loadable(const std::string& path) {
 }
 
 std::string find_in(const std::vector<std::string>& directories, const std::string& name) {
-  for (const std::string& directory : directories) {
-    std::string candidate = directory + "/" + name;
+  for (std::string candidate : directories) {
+    candidate += "/";
+    candidate += name;
     if (loadable(candidate)) return candidate;
   }
   return "";
 }
 
 #if defined(__x86_64__)
-const std::vector<std::string> kStandardDirectories = {"/lib/x86_64-linux-gnu",
-                                                       "/usr/lib/x86_64-linux-gnu",
-                                                       "/lib64",
-                                                       "/usr/lib64",
-                                                       "/lib",
-                                                       "/usr/lib"};
 constexpr char kLib[] = "lib/x86_64-linux-gnu";
 #else
-const std::vector<std::string> kStandardDirectories = {"/lib/aarch64-linux-gnu",
-                                                       "/usr/lib/aarch64-linux-gnu",
-                                                       "/lib64",
-                                                       "/usr/lib64",
-                                                       "/lib",
-                                                       "/usr/lib"};
 constexpr char kLib[] = "lib/aarch64-linux-gnu";
 #endif
+
+// Where the linker looks without being told to.
+std::vector<std::string> standard_directories() {
+  return {std::string("/") + kLib,
+          std::string("/usr/") + kLib,
+          "/lib64",
+          "/usr/lib64",
+          "/lib",
+          "/usr/lib"};
+}
 
 }  // namespace
 
@@ -146,7 +145,7 @@ std::string LibrarySearch::find(const Waiting& wanted, const Object& requester) 
   for (auto entry = first; entry != last; ++entry) {
     if (loadable(entry->second)) return entry->second;
   }
-  return find_in(kStandardDirectories, wanted.name);
+  return find_in(standard_directories(), wanted.name);
 }
 
 std::vector<LibrarySearch::Object> LibrarySearch::load(const std::string& program) const {

@@ -14,8 +14,8 @@ namespace lockbench {
 
 namespace {
 
-constexpr std::uint64_t kWatchStep_ns = 5'000'000;
-constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr std::uint64_t kWatchStepNs = 5'000'000;
+constexpr std::size_t kStackBytes = std::size_t{256} * 1024;
 constexpr int kQueueCapacity = 16;
 
 double turns_per_ns = 1.0;
@@ -200,7 +200,7 @@ void watch(std::uint64_t begin, Result* result) {
   std::uint64_t* since = seen + threads;
   for (int i = 0; seen != nullptr && i < threads; ++i) since[i] = begin;
   for (std::uint64_t now = begin; now < end; now = now_ns()) {
-    const std::uint64_t step = end - now < kWatchStep_ns ? end - now : kWatchStep_ns;
+    const std::uint64_t step = end - now < kWatchStepNs ? end - now : kWatchStepNs;
     const timespec pause = {static_cast<time_t>(step / 1'000'000'000),
                             static_cast<long>(step % 1'000'000'000)};
     nanosleep(&pause, nullptr);

@@ -112,7 +112,8 @@ std::uint64_t Histogram::upper_bound_of(int bucket) {
   constexpr int kSteps = 1 << kStepBits;
   if (bucket < kSteps) return static_cast<std::uint64_t>(bucket);
   const int shift = (bucket >> kStepBits) - 1;
-  const auto top = static_cast<std::uint64_t>(kSteps + (bucket & (kSteps - 1)));
+  const std::uint64_t top =
+      static_cast<unsigned>(kSteps) + (static_cast<unsigned>(bucket) & (kSteps - 1));
   return (top << shift) + ((std::uint64_t{1} << shift) - 1);
 }
 

@@ -4,6 +4,7 @@
 // record otherwise the program's own.
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -121,9 +122,7 @@ int dispatch(const Commands& commands, const Arguments& arguments) {
   return relock::kUsage;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   Arguments arguments;
   Commands commands;
   declare(&commands, &arguments);
@@ -149,4 +148,14 @@ int main(int argc, char** argv) {
   }
   arguments.request.command.assign(argv + program, argv + argc);
   return dispatch(commands, arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    return relock::fail(relock::kFailed, argv[0], error.what());
+  }
 }

@@ -36,6 +36,7 @@ int prepare(const RunRequest& request, std::string* path) {
 // shell.
 int become(const std::string& path, const std::vector<std::string>& command) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 2);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   execv(path.c_str(), arguments.data());
@@ -128,7 +129,9 @@ Profiles profiles_in(const std::string& directory) {
       continue;
     }
     struct stat info {};
-    const std::string path = directory + "/" + name;
+    std::string path = directory;
+    path += "/";
+    path += name;
     if (stat(path.c_str(), &info) == 0) profiles[path] = info.st_mtim;
   }
   closedir(entries);
@@ -164,7 +167,7 @@ int prepare_directory(const std::string& directory) {
 // The program may change its own directory, so the place is made absolute.
 std::string absolute(const std::string& directory) {
   char* resolved = realpath(directory.c_str(), nullptr);
-  const std::string path = resolved == nullptr ? directory : resolved;
+  std::string path = resolved == nullptr ? directory : resolved;
   free(resolved);
   return path;
 }

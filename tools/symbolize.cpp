@@ -57,6 +57,8 @@ std::string source_line(Dwfl_Module* module, std::uint64_t address) {
 }  // namespace
 
 std::string demangled(const char* name) {
+  // Anything else is read as the code of a type: "m" would become "unsigned long".
+  if (name[0] != '_' || name[1] != 'Z') return name;
   int status = -1;
   char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   std::string result = status == 0 && text != nullptr ? text : name;

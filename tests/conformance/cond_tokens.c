@@ -64,7 +64,7 @@ static int offer(int count) {
   }
   tokens = count;
   for (int i = 0; i < count; ++i) pthread_cond_signal(&token_there);
-  struct timespec limit = deadline_ms(CLOCK_REALTIME, kPatienceMs / 4);
+  struct timespec limit = deadline_ms(CLOCK_REALTIME, kPatienceMs);
   while (tokens != 0) {
     if (pthread_cond_timedwait(&token_gone, &mutex, &limit) == ETIMEDOUT) break;
   }

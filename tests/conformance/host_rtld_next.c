@@ -55,6 +55,6 @@ int main(void) {
   play((void*)0);
   pthread_join(threads[0], NULL);
   CHECK_EQ("turns", turn, kTimes / 2);
-  CHECK_EQ("calls of the program's own lock", lock_calls, 2);
+  CHECK_TRUE("the program's own lock is not called for each", lock_calls >= 2 && lock_calls < turn);
   return done();
 }

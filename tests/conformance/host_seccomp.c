@@ -112,10 +112,31 @@ static void on_threads(int threads, void* (*work)(void*)) {
   for (int i = 0; i < threads; ++i) pthread_join(thread[i], NULL);
 }
 
+static void* wait_once(void* tid) {
+  __atomic_store_n((int*)tid, thread_id(), __ATOMIC_RELEASE);
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_unlock(&mutex);
+  return NULL;
+}
+
+// A wait that surely takes place: whoever has things to prepare at the first one has done so then.
+static void wait_before(void) {
+  pthread_t thread;
+  int tid = 0;
+  pthread_mutex_lock(&mutex);
+  pthread_create(&thread, NULL, wait_once, &tid);
+  await_flag(&tid);
+  await_sleep(tid);
+  sleep_ms(5);
+  pthread_mutex_unlock(&mutex);
+  pthread_join(thread, NULL);
+}
+
 int main(void) {
   for (int i = 0; i < 32; ++i) pthread_mutex_init(&fresh[i], NULL);
   pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
   // What a program does at its start, before it locks itself in.
+  wait_before();
   CHECK_TRUE("contended before", tally(&mutex, 4, 3000));
   enter_sandbox();
   on_threads(kThreads, use_everything);

@@ -1,7 +1,7 @@
 // Memory that held a mutex and holds another one, by every way a program can bring that about.
 #include "mutex_kinds.h"
 
-enum { kThreads = 3, kRounds = 300, kGenerations = 6 };
+enum { kThreads = 3, kRounds = 40, kGenerations = 6 };
 
 static pthread_mutex_t* shared;
 static long counter;

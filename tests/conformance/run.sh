@@ -12,6 +12,7 @@
 #   CONFIGS  the configurations to run, in place of the default ones; "bare" alone: no preload
 #   JOBS     programs that run side by side (2)
 #   TIMEOUT  seconds a single run may take (60)
+#   TIMES    set: how long each run took, as a comment line
 #   KEEP     a directory in which the outputs of failed runs are kept
 #
 # A program may say, in comment lines of its own:
@@ -128,7 +129,7 @@ difference() {
 
 # run_one DIR TAG PROGRAM ARGS -- ENV...: one run; its stdout, stderr and status land in DIR.
 run_one() {
-  local dir=$1 tag=$2 program=$3 args=$4
+  local dir=$1 tag=$2 program=$3 args=$4 start=${EPOCHREALTIME/./}
   shift 4
   # The group's own stderr takes the shell's remark about a program that a signal ended.
   {
@@ -137,6 +138,9 @@ run_one() {
       <"/dev/null" >"$dir/$tag.out" 2>"$dir/$tag.err"
     echo $? >"$dir/$tag.status"
   } 2>/dev/null
+  if [ -n "${TIMES:-}" ]; then
+    echo "# $(((${EPOCHREALTIME/./} - start) / 1000)) ms ${program##*/}/$tag"
+  fi
 }
 
 report() {

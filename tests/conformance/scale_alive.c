@@ -1,4 +1,5 @@
 // conformance: serial
+// conformance: skip=*-spin thousands of waiters that only spin leave the CPUs to nobody else
 // Four thousand threads alive at once, all waiting for the same mutex; some of them give up.
 // As many as the system allows are started, if it allows fewer: the checks hold for any number.
 #include "check.h"

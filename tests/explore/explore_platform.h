@@ -49,6 +49,8 @@ class Mutation {
     return now;
   }
   virtual std::uint32_t loaded(const void*, std::uint32_t value) { return value; }
+  virtual bool widens_byte_store(const void* /*cell*/) { return false; }
+  virtual bool hides_fork() { return false; }
   // Sleeps whatever the cell holds.
   virtual bool ignores_value(const void* /*cell*/) { return false; }
 };
@@ -62,6 +64,9 @@ class ExploreAtomic32 {
   }
   void store(std::uint32_t value, MemoryOrder order) { world().store(this, 4, value, false, order); }
   void store_low_byte(std::uint8_t value, MemoryOrder order) {
+    if (mutation != nullptr && mutation->widens_byte_store(this)) {
+      return store((load(MemoryOrder::kRelaxed) & kWidened) | value, order);
+    }
     world().store(this, 4, value, true, order);
   }
   std::uint32_t exchange(std::uint32_t value, MemoryOrder order) {
@@ -108,6 +113,7 @@ class ExploreAtomic32 {
     return static_cast<std::uint32_t>(world().update(this, 4, how, operand));
   }
 
+  static constexpr std::uint32_t kWidened = 0xe000;  // a spinlock's marker
   std::uint32_t value_;
 };
 
@@ -165,7 +171,9 @@ struct ExplorePlatform {
   static int cpu() { return machine.cpu[this_thread()]; }
   static int node() { return machine.node[this_thread()]; }
   static std::uint32_t choose(std::uint32_t n) { return World::active->choose(n); }
-  static std::uint32_t epoch() { return World::active->epoch(); }
+  static std::uint32_t epoch() {
+    return mutation != nullptr && mutation->hides_fork() ? 0 : World::active->epoch();
+  }
   static std::uint32_t slot_hint() { return machine.slot_hint[this_thread()]; }
   static SlotTable<ExplorePlatform>* slots() { return slot_table; }
   static TicketQueueTable<ExplorePlatform>* ticket_queues() { return queue_table; }

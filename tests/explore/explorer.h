@@ -11,7 +11,9 @@
 //               seq_cst stores and futex calls empty the buffer.
 //   pause()     the thread goes on when something it has read since its last pause has changed (the
 //               first `free_pauses` unsuccessful pauses in a row excepted). If nobody else can run,
-//               spinning threads get `idle_pauses` more rounds; then that is a livelock.
+//               spinning threads get `idle_pauses` more rounds; then that is a livelock. At most
+//               `burnouts` times a spinning thread uses up its whole allowance in one go instead: it
+//               spins on, with nobody else running, until it does something other than looking.
 //   time        stands still, but for at most `timeouts` steps to the next deadline that somebody
 //               waits for. Deadlines beyond `horizon_ns` are never reached, so that with a huge
 //               promotion time a lost wakeup shows. Sleeps shorter than `nap_ns` count as pauses.
@@ -43,6 +45,7 @@ struct Bounds {
   int timeouts = 0;
   int free_pauses = 0;
   int idle_pauses = 8;
+  int burnouts = 0;
   int steps = 3000;  // per execution
   std::uint64_t executions = 4'000'000;
   std::int64_t nap_ns = 2'000'000;

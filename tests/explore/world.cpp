@@ -29,7 +29,8 @@ void World::reset() {
     thread.history = mix(static_cast<std::uint64_t>(i) + 1, 0);
     thread.seen.clear();
     thread.fruitless = 0;
-    thread.loaded_past_buffer = thread.asleep = thread.napping = thread.has_deadline = false;
+    thread.loaded_past_buffer = thread.burning = false;
+    thread.asleep = thread.napping = thread.has_deadline = false;
     thread.result = WaitResult::kWoken;
   }
   current_ = kMainContext;
@@ -39,6 +40,7 @@ void World::reset() {
   delayed_left_ = bounds_.delayed_stores;
   spurious_left_ = bounds_.spurious;
   timeouts_left_ = bounds_.timeouts;
+  burnouts_left_ = bounds_.burnouts;
   now_ns_ = 1'000'000'000;
   epoch_ = 0;
   check_state_ = 0;
@@ -282,8 +284,8 @@ std::uint64_t World::key(Point point) {
   std::uint64_t key = mix(memory_.hash(), static_cast<std::uint64_t>(now_ns_));
   for (int i = 0; i < thread_count_; ++i) key = mix(key, thread_key(i));
   key = mix(key, check_state_);
-  const auto left = static_cast<std::uint64_t>(delayed_left_ * 10000 + spurious_left_ * 100 +
-                                               timeouts_left_);
+  const auto left = static_cast<std::uint64_t>(delayed_left_ * 1000 + spurious_left_ * 100 +
+                                               timeouts_left_ * 10 + burnouts_left_);
   key = mix(key, left * 2 + (epoch_ != 0 ? 1 : 0));
   // Who runs matters only where switching away from it costs something.
   const int runs = point == Point::kOperation ? current_ : kMaxThreads + static_cast<int>(point);

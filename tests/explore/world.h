@@ -89,6 +89,7 @@ class World {
     std::vector<Seen> seen;
     int fruitless = 0;
     bool loaded_past_buffer = false;
+    bool burning = false;
     bool asleep = false;  // in the futex queue
     bool napping = false;
     bool has_deadline = false;
@@ -154,6 +155,7 @@ class World {
   int delayed_left_ = 0;
   int spurious_left_ = 0;
   int timeouts_left_ = 0;
+  int burnouts_left_ = 0;
   std::int64_t now_ns_ = 0;
   std::uint32_t epoch_ = 0;
   std::uint64_t check_state_ = 0;

@@ -81,7 +81,9 @@ int World::arrive(const void* address, int bytes, Access access) {
       learned_ = true;
     }
   }
-  if (cell.shared || search_.replaying()) {
+  Thread& self = me();
+  self.burning = self.burning && access == Access::kRead;
+  if (!self.burning && (cell.shared || search_.replaying())) {
     schedule(Point::kOperation);
   } else {
     if (++steps_ > bounds_.steps) fail("an execution does not end");
@@ -230,6 +232,7 @@ void World::pause() {
   Thread& self = me();
   if (++steps_ > bounds_.steps) fail("an execution does not end");
   if (self.seen.empty()) return;  // a delay, not a look at something
+  if (self.burning) return observe(0);
   note("pauses");
   if (sees_change(current_)) {
     self.fruitless = 0;
@@ -238,6 +241,12 @@ void World::pause() {
     ++self.fruitless;
     schedule(Point::kYield);
   } else {
+    if (burnouts_left_ > 0 && search_.choose(2) == 1) {
+      --burnouts_left_;
+      self.burning = true;
+      note("spins on until its allowance is used up");
+      return observe(1);
+    }
     self.state = State::kSpinning;
     schedule(Point::kBlocked);
   }
@@ -249,6 +258,7 @@ WaitResult World::futex_wait(void* address, std::uint32_t expected, std::uint32_
                              const Deadline* deadline) {
   if (!running_) return WaitResult::kValueChanged;
   const int index = arrive(address, 4, Access::kRead);
+  me().burning = false;
   commit_all(current_);
   const std::uint64_t value = memory_.committed(index);
   observe(value);

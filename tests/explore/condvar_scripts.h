@@ -1,0 +1,281 @@
+// Scripts around a mutex and a condition variable, as interpose/cond.cpp drives them.
+#pragma once
+
+#include <new>
+
+#include "locks/condvar.h"
+#include "scenarios.h"
+
+namespace relock::explore {
+
+// A semaphore as glibc's: posting may be the end of its memory, only the address is used after.
+struct ModelParker {
+  P::Atomic32 value;
+
+  ModelParker() { value.store(0, MemoryOrder::kRelaxed); }
+  void post() {
+    const void* const address = &value;
+    (void)value.exchange(1, MemoryOrder::kSeqCst);
+    P::futex_wake(address, 1, kAnyBit);
+  }
+  // False: timed out.
+  bool wait(const Deadline* deadline) {
+    for (;;) {
+      std::uint32_t posted = 1;
+      if (value.compare_exchange(posted, 0, MemoryOrder::kAcquire)) return true;
+      if (P::futex_wait(value, 0, kAnyBit, deadline) == WaitResult::kTimedOut) return false;
+    }
+  }
+};
+
+struct CondCells {
+  P::Atomic32 lock, list_epoch, unconfirmed;
+  P::AtomicPtr<CondNode<P, ModelParker>> head, tail;
+};
+
+class CondCellsView {
+ public:
+  explicit CondCellsView(CondCells& cells) : cells_(&cells) {}
+  P::Atomic32& lock() const { return cells_->lock; }
+  P::Atomic32& list_epoch() const { return cells_->list_epoch; }
+  P::Atomic32& unconfirmed() const { return cells_->unconfirmed; }
+  auto& head() const { return cells_->head; }
+  auto& tail() const { return cells_->tail; }
+
+ private:
+  CondCells* cells_;
+};
+
+// What a caller may get wrong: planted bugs that lie in the order of calls.
+enum class CallerBug {
+  kNone,
+  kIgnoresTaken,       // timed out although a signal had come: swallows it
+  kForgetsToPassOn,    // the next waiter of a broadcast is never woken
+  kEnlistsAfterUnlock, // a signal in between is lost
+  kNeverConfirms,      // destroy waits for ever
+  kDestroysAtOnce,     // does not wait for those who leave
+  kKeepsSignal,        // cancelled with a signal that belongs to the next
+};
+
+class CondUnderTest {
+ public:
+  using Cond = CondVar<P, ModelParker, CondCellsView>;
+  using Node = Cond::Node;
+  using Mutex = MutexUnderTest<Tas>;
+
+  void reset(const Setting& setting, CallerBug bug) {
+    bug_ = bug;
+    std::memset(static_cast<void*>(&cells), 0, sizeof cells);
+    std::memset(rooms_, 0, sizeof rooms_);
+    mutex.reset();
+    Surroundings::reset(setting);
+    name_memory(&cells.lock, 4, "cond.lock");
+    name_memory(&cells.unconfirmed, 4, "cond.unconfirmed");
+    name_memory(&cells.head, 8, "cond.head");
+    name_memory(&cells.tail, 8, "cond.tail");
+    for (int i = 0; i < kMaxThreads; ++i) {
+      name_memory(&node(i).state, 4, "waiter" + std::to_string(i) + ".state");
+      name_memory(&node(i).parker, sizeof(ModelParker), "waiter" + std::to_string(i) + ".post");
+      watch(&rooms_[i], offsetof(Node, state));
+    }
+  }
+
+  // With the mutex held. False: timed out. In production the node lies on the waiter's stack; here
+  // its place is poisoned when the wait is over, which is stricter.
+  bool wait(const Deadline* deadline) {
+    unpoison(&rooms_[this_thread()]);
+    Node* node = new (&rooms_[this_thread()]) Node;
+    node->mutex = &mutex;
+    if (bug_ == CallerBug::kEnlistsAfterUnlock) mutex.unlock();
+    Cond::enlist(view(), *node);
+    if (bug_ != CallerBug::kEnlistsAfterUnlock) mutex.unlock();
+    bool signalled = node->parker.wait(deadline);
+    if (!signalled && (bug_ == CallerBug::kIgnoresTaken || !Cond::leave(view(), *node))) {
+      if (bug_ != CallerBug::kIgnoresTaken) signalled = node->parker.wait(nullptr);
+    }
+    if (signalled && bug_ != CallerBug::kNeverConfirms) Cond::confirm(view(), *node);
+    come_back(node);
+    return signalled;
+  }
+
+  // The same, but the end of time is a cancellation, and a signal that came with it goes on.
+  bool wait_or_be_cancelled(const Deadline& deadline) {
+    unpoison(&rooms_[this_thread()]);
+    Node* node = new (&rooms_[this_thread()]) Node;
+    node->mutex = &mutex;
+    Cond::enlist(view(), *node);
+    mutex.unlock();
+    const bool signalled = node->parker.wait(&deadline);
+    if (signalled) {
+      Cond::confirm(view(), *node);
+    } else if (!Cond::leave(view(), *node)) {
+      (void)node->parker.wait(nullptr);
+      if (bug_ == CallerBug::kKeepsSignal) {
+        Cond::confirm(view(), *node);
+      } else {
+        Cond::hand_back(view(), *node);
+      }
+    }
+    come_back(node);
+    return signalled;
+  }
+
+  void signal() { Cond::signal(view()); }
+  void broadcast() { Cond::broadcast(view()); }
+  void destroy() {
+    WaitContext<P> context{&Surroundings::budget};
+    if (bug_ != CallerBug::kDestroysAtOnce) Cond::destroy(view(), context);
+    poison(&cells, sizeof cells);
+  }
+
+  Mutex mutex;
+  CondCells cells;
+  Node& node(int thread) { return *reinterpret_cast<Node*>(&rooms_[thread]); }
+
+ private:
+  struct alignas(Node) Room {
+    unsigned char bytes[sizeof(Node)];
+  };
+
+  CondCellsView view() { return CondCellsView(cells); }
+  void come_back(Node* node) {
+    mutex.lock();
+    if (bug_ != CallerBug::kForgetsToPassOn) Cond::pass_on(*node);
+    poison(node, sizeof *node);
+  }
+
+  CallerBug bug_ = CallerBug::kNone;
+  Room rooms_[kMaxThreads];
+};
+
+// Programs. `ready` and the counters are protected by the mutex.
+struct CondPrograms {
+  static inline CondUnderTest cond;
+  static inline int tokens;
+  static inline int waiting;
+  static inline int sent;
+  static inline int received;
+
+  static Program base(CallerBug bug, Mutation* mutant) {
+    Program program;
+    program.setup = [bug, mutant] {
+      Setting setting;
+      setting.bug = mutant;
+      cond.reset(setting, bug);
+      tokens = waiting = sent = received = 0;
+    };
+    return program;
+  }
+
+  static void take_token() {
+    cond.mutex.lock();
+    while (looked_at(tokens) == 0) (void)cond.wait(nullptr);
+    --tokens;
+    cond.mutex.unlock();
+  }
+
+  // `waiters` threads wait for a token each; another gives the tokens, one signal each or one
+  // broadcast for all, with the mutex or without.
+  static Program tokens_for(int waiters, bool broadcast, bool under_mutex, bool then_destroy,
+                            CallerBug bug = CallerBug::kNone, Mutation* mutant = nullptr) {
+    Program program = base(bug, mutant);
+    for (int i = 0; i < waiters; ++i) program.threads.emplace_back(&take_token);
+    program.threads.emplace_back([=] {
+      cond.mutex.lock();
+      tokens = waiters;
+      if (!under_mutex) cond.mutex.unlock();
+      for (int i = 0; i < (broadcast ? 1 : waiters); ++i) {
+        broadcast ? cond.broadcast() : cond.signal();
+      }
+      if (then_destroy && under_mutex) cond.destroy();
+      if (under_mutex) cond.mutex.unlock();
+      if (then_destroy && !under_mutex) cond.destroy();
+    });
+    return program;
+  }
+
+  static void receive() {
+    ++received;
+    if (received > sent) fail("more waits ended by a signal than signals were sent");
+  }
+
+  // Two wait, one of them with a time limit or until cancelled. One signal: it must not be
+  // swallowed. If the limited one gets it, it says so with a signal of its own.
+  static Program signal_races(bool cancelled, CallerBug bug = CallerBug::kNone,
+                              Mutation* mutant = nullptr) {
+    Program program = base(bug, mutant);
+    program.threads.emplace_back([cancelled] {
+      cond.mutex.lock();
+      ++waiting;
+      const bool signalled =
+          cancelled ? cond.wait_or_be_cancelled(kSoon) : cond.wait(&kSoon);
+      if (signalled) {
+        receive();
+        ++sent;
+        cond.signal();
+      }
+      cond.mutex.unlock();
+    });
+    program.threads.emplace_back([] {
+      cond.mutex.lock();
+      ++waiting;
+      (void)cond.wait(nullptr);
+      receive();
+      cond.mutex.unlock();
+    });
+    program.threads.emplace_back([] {
+      for (;;) {
+        cond.mutex.lock();
+        if (looked_at(waiting) == 2) break;
+        cond.mutex.unlock();
+        P::pause();
+      }
+      ++sent;
+      cond.signal();
+      cond.mutex.unlock();
+    });
+    return program;
+  }
+
+  // A waiter may time out while the object is being destroyed after a broadcast.
+  static Program destroy_races_timeout(CallerBug bug = CallerBug::kNone) {
+    Program program = base(bug, nullptr);
+    program.threads.emplace_back([] {
+      cond.mutex.lock();
+      if (looked_at(tokens) == 0) (void)cond.wait(&kSoon);
+      cond.mutex.unlock();
+    });
+    program.threads.emplace_back([] {
+      cond.mutex.lock();
+      tokens = 1;
+      cond.broadcast();
+      cond.mutex.unlock();
+      cond.destroy();
+    });
+    return program;
+  }
+
+  // T0 forks while others wait or signal. The child's own threads use the condition variable.
+  static Program forking(Mutation* mutant = nullptr) {
+    Program program = base(CallerBug::kNone, mutant);
+    program.threads.emplace_back([] {
+      cond.mutex.lock();
+      become_forked_child();
+      start_thread(0);
+      tokens = 0;
+      cond.mutex.unlock();
+      take_token();
+    });
+    program.threads.emplace_back(&take_token);
+    program.threads.emplace_back([] { cond.signal(); });
+    program.later.emplace_back([] {
+      cond.mutex.lock();
+      tokens = 1;
+      cond.broadcast();
+      cond.mutex.unlock();
+    });
+    return program;
+  }
+};
+
+}  // namespace relock::explore

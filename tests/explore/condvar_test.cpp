@@ -1,0 +1,47 @@
+// The condition variable: every script must pass.
+#include "case.h"
+#include "condvar_scripts.h"
+
+namespace relock::explore {
+
+namespace {
+
+Bounds bounds_of(int preemptions, int timeouts = 0) {
+  Bounds bounds;
+  bounds.preemptions = preemptions + (deep() ? 1 : 0);
+  bounds.timeouts = timeouts;
+  bounds.burnouts = deep() ? 1 : 0;
+  bounds.executions = deep() ? 40'000'000 : 4'000'000;
+  return bounds;
+}
+
+Bounds with_burnout(Bounds bounds) {
+  bounds.burnouts = 1;
+  return bounds;
+}
+
+}  // namespace
+
+void add_condvar_cases(std::vector<Case>& cases) {
+  using C = CondPrograms;
+  const auto add = [&cases](const char* name, Program program, Bounds bounds) {
+    cases.push_back({std::string("condvar/") + name, std::move(program), bounds, Expect::kPass, ""});
+  };
+  add("signal, mutex held", C::tokens_for(1, false, true, false), bounds_of(3));
+  add("signal, mutex released", C::tokens_for(1, false, false, false), with_burnout(bounds_of(3)));
+  add("signal for each of 2", C::tokens_for(2, false, true, false), bounds_of(2));
+  add("signal for each of 2, mutex released", C::tokens_for(2, false, false, false), bounds_of(2));
+  add("broadcast to 2", C::tokens_for(2, true, true, false), bounds_of(2));
+  add("broadcast to 2, mutex released", C::tokens_for(2, true, false, false), bounds_of(2));
+  add("broadcast to 3", C::tokens_for(3, true, true, false), bounds_of(1));
+  add("destroyed after a signal", C::tokens_for(1, false, false, true), bounds_of(3));
+  add("destroyed after a broadcast to 2", C::tokens_for(2, true, false, true), bounds_of(2));
+  add("destroyed after a broadcast to 2, mutex held", C::tokens_for(2, true, true, true),
+      bounds_of(2));
+  add("destroyed while a waiter times out", C::destroy_races_timeout(), bounds_of(3, 1));
+  add("a timeout races a signal", C::signal_races(false), bounds_of(2, 1));
+  add("a cancellation races a signal", C::signal_races(true), bounds_of(2, 1));
+  add("forked while others wait and signal", C::forking(), bounds_of(2));
+}
+
+}  // namespace relock::explore

@@ -1,0 +1,67 @@
+// A profile in memory, written by the recorder's own tables.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "interpose/profile/process_state.h"
+#include "interpose/profile/tables.h"
+
+namespace relock::profile {
+
+class ProfileBuilder {
+ public:
+  ProfileBuilder() : header_(static_cast<Header*>(std::aligned_alloc(4096, kFileBytes))) {
+    std::memset(static_cast<void*>(header_), 0, kFileBytes);
+    set_up_process();
+    std::memset(process, 0, sizeof *process);
+    host = RelockHost{};
+    host.samples_per_s = 1000;
+    std::memcpy(header_->magic, kMagic, sizeof kMagic);
+    header_->version = kFormatVersion;
+    header_->header_bytes = kHeaderBytes;
+    header_->file_bytes = kFileBytes;
+    header_->module_generation = 1;
+    header_->stacks_wanted = 1;
+    header_->pid = 4711;
+    for (std::uint32_t i = 0; i < kSectionCount; ++i) {
+      header_->sections[i] = {section_offset(i), kRows[i], kRowBytes[i], 0};
+    }
+    std::strcpy(header_->comm, "server");
+    std::strcpy(header_->mutex_lock, "cna");
+  }
+  ~ProfileBuilder() { std::free(header_); }
+  ProfileBuilder(const ProfileBuilder&) = delete;
+  ProfileBuilder& operator=(const ProfileBuilder&) = delete;
+
+  Header* header() { return header_; }
+
+  std::uint32_t stack(std::vector<std::uint64_t> frames) {
+    bool is_new = false;
+    return intern_stack(header_, frames.data(), static_cast<std::uint32_t>(frames.size()), &is_new);
+  }
+  std::uint32_t lock(std::uint64_t address, int kind = RELOCK_KIND_MUTEX) {
+    return find_lock(header_, reinterpret_cast<const void*>(address), kind, true);
+  }
+  // A sampled wait, counted in the lock as well.
+  void wait(std::uint32_t row, std::uint32_t waiter, std::uint32_t blocker, std::uint64_t wait_ns) {
+    const std::uint32_t ticket = begin_ticket(header_, row, waiter, kWeightOne, 1);
+    if (claim_release(header_, ticket)) release_ticket(header_, ticket, blocker);
+    count_wait(lock_row(header_, row), wait_ns, RELOCK_WAIT_ACQUIRED, 7);
+    end_ticket(header_, ticket, wait_ns, true);
+  }
+  std::vector<char> bytes() const {
+    const char* data = reinterpret_cast<const char*>(header_);
+    return std::vector<char>(data, data + kFileBytes);
+  }
+  template <typename Row>
+  Row* table(SectionIndex section) {
+    return rows<Row>(header_, section);
+  }
+
+ private:
+  Header* header_;
+};
+
+}  // namespace relock::profile

@@ -1,0 +1,143 @@
+#include <catch2/catch.hpp>
+#include <map>
+#include <sstream>
+
+#include "tests/unit/profile_builder.h"
+#include "tools/profile_reader.h"
+#include "tools/report_text.h"
+
+using namespace relock;
+using namespace relock::profile;
+
+namespace {
+
+struct TestNames : NameSource {
+  std::map<std::uint64_t, Symbol> known;
+  Symbol name(std::uint64_t address, std::uint32_t) override {
+    const auto found = known.find(address);
+    if (found != known.end()) return found->second;
+    Symbol symbol;
+    symbol.offset = address;
+    return symbol;
+  }
+};
+
+std::string report(ProfileBuilder& builder, NameSource& names, std::uint32_t top = 10) {
+  Profile profile;
+  REQUIRE(profile.parse(builder.bytes()) == "");
+  return report_text(profile, names, top);
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::size_t widest(const std::string& text) {
+  std::size_t width = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) width = std::max(width, line.size());
+  return width;
+}
+
+}  // namespace
+
+TEST_CASE("durations have three digits and a unit") {
+  CHECK(duration_text(0) == "0 ns");
+  CHECK(duration_text(999) == "999 ns");
+  CHECK(duration_text(1000) == "1.00 us");
+  CHECK(duration_text(12345) == "12.3 us");
+  CHECK(duration_text(999900) == "1.00 ms");
+  CHECK(duration_text(123456789) == "123 ms");
+  CHECK(duration_text(61500000000) == "61.5 s");
+  CHECK(duration_text(5000000000000) == "5000 s");
+}
+
+TEST_CASE("the hottest lock comes first, with its stacks and who made them wait") {
+  ProfileBuilder builder;
+  TestNames names;
+  names.known[0x7000] = {"accounts_lock", 0, "server", ""};
+  names.known[0x10] = {"transfer", 4, "server", "bank.cpp:12"};
+  names.known[0x11] = {"transfer", 5, "server", "bank.cpp:12"};  // another call on the same line
+  names.known[0x20] = {"main", 4, "server", "bank.cpp:99"};
+  names.known[0x30] = {"audit", 4, "server", "audit.cpp:7"};
+  names.known[0x99] = {"below_main", 0, "libc.so.6", ""};
+  const std::uint32_t hot = builder.lock(0x7000);
+  const std::uint32_t cool = builder.lock(0x8000);
+  const std::uint32_t audit = builder.stack({0x30, 0x20, 0x99});
+  builder.wait(cool, builder.stack({0x30, 0x20}), 0, 1000);
+  builder.wait(hot, builder.stack({0x10, 0x20, 0x99}), audit, 3000000);
+  builder.wait(hot, builder.stack({0x11, 0x20, 0x99}), audit, 1000000);
+  builder.header()->flags = kFlagFinished;
+
+  const std::string text = report(builder, names);
+  CHECK(holds(text, "server[4711]"));
+  CHECK(holds(text, "until the program ended"));
+  CHECK(holds(text, "1. mutex accounts_lock (server)"));
+  CHECK(holds(text, "2. mutex waited for in audit audit.cpp:7"));
+  CHECK(holds(text,
+              "100.0%  4.00 ms, 2 samples: waits in\n           transfer  bank.cpp:12\n"
+              "           main  bank.cpp:99\n           100.0%  because of\n"
+              "                   audit  audit.cpp:7"));
+  CHECK_FALSE(holds(text, "below_main"));
+  CHECK(holds(text, "dropped   nothing"));
+  CHECK(holds(text, "No thread waited for a condition variable."));
+  CHECK(text.find("accounts_lock") < text.find("audit.cpp:7"));
+
+  const std::string one = report(builder, names, 1);
+  CHECK(holds(one, "in 1 more (--top 2 shows them)"));
+  CHECK_FALSE(holds(one, "2. mutex"));
+}
+
+TEST_CASE("condition variables have a section of their own") {
+  ProfileBuilder builder;
+  TestNames names;
+  const std::uint32_t stack = builder.stack({0x10});
+  builder.wait(builder.lock(0x7000, RELOCK_KIND_COND), stack, stack, 9000000);
+  builder.wait(builder.lock(0x7100, RELOCK_KIND_RWLOCK_WRITE), stack, stack, 1000);
+  const std::string text = report(builder, names);
+  const std::size_t section = text.find("CONDITION VARIABLES");
+  REQUIRE(section != std::string::npos);
+  CHECK(text.find("rwlock write") < section);
+  CHECK(text.find("1. cond ") > section);
+  CHECK(holds(text, "woken by"));
+  CHECK(holds(text, "  1  1.00 us 100.0%"));  // its share is of the locks' waits
+}
+
+TEST_CASE("what was left out is said") {
+  ProfileBuilder builder;
+  TestNames names;
+  builder.header()->drops[kDropLocks] = 3;
+  builder.header()->drops[kDropBudget] = 1234567;
+  const std::string text = report(builder, names);
+  CHECK(holds(text, "dropped   3 waits for locks beyond the table"));
+  CHECK(holds(text, "1,234,567 samples over the rate"));
+  CHECK(holds(text, "killed or still running"));
+  CHECK(holds(text, "No thread waited for a lock."));
+}
+
+TEST_CASE("a report fits into 100 columns and prints no control characters") {
+  ProfileBuilder builder;
+  TestNames names;
+  const std::string long_name = "std::map<" + std::string(300, 'x') + ">::find\x1b[31m";
+  names.known[0x10] = {long_name, 0, "server", "file.cpp:1"};
+  names.known[0x20] = {long_name, 0, "server", std::string(120, 'f')};
+  names.known[0x7000] = {long_name, 3, "server", ""};
+  std::memset(builder.header()->command_line, 'c', sizeof builder.header()->command_line - 1);
+  const std::uint32_t lock = builder.lock(0x7000);
+  const std::uint32_t stack = builder.stack({0x10, 0x20});
+  builder.wait(lock, stack, stack, 123456789);
+  LockRow& row = lock_row(builder.header(), lock);
+  row.contended = row.acquisitions = row.timeouts = row.cancelled = row.try_failures = ~0ull >> 1;
+  row.max_wait_ns = ~0ull >> 1;
+  row.objects = ~0u;
+  const std::string text = report(builder, names);
+  CHECK(widest(text) <= kReportColumns);
+  CHECK_FALSE(holds(text, "\x1b"));
+  CHECK(holds(text, "file.cpp:1\n"));  // the line is worth more than the end of the name
+}
+
+TEST_CASE("C++ names are shown as they were written") {
+  CHECK(demangled("_ZN4bank8transferEi") == "bank::transfer(int)");
+  CHECK(demangled("main") == "main");
+  CHECK(demangled("_Znonsense") == "_Znonsense");
+}
