@@ -25,35 +25,27 @@ constexpr std::uint32_t kTicketQueues = 64;
 
 // Everything here is zero again in a forked child: the kernel wipes the pages (MADV_WIPEONFORK).
 struct ForkWiped {
-  LinuxAtomic32 epoch_state;  // one of the values below
+  LinuxAtomic32 epoch;  // this process's epoch plus one; 0: not set yet
   QueueNode<LinuxPlatform> nodes[kSlots];
   SpinGate<LinuxPlatform> gates[kSpinGates];
   TicketQueue<LinuxPlatform> queues[kTicketQueues];
 };
 
-constexpr std::uint32_t kUnknown = 0;   // a new process, or before the constructor
-constexpr std::uint32_t kCounting = 1;  // a thread is setting the epoch
-constexpr std::uint32_t kKnown = 2;
-
 ForkWiped* g_wiped;
 std::ptrdiff_t g_rseq_offset;  // from the thread pointer; 0: no rseq area
-std::uint32_t g_epoch;  // kept over fork: the child's is the parent's plus one
+LinuxAtomic32 g_kept_epoch;  // as in ForkWiped, but kept over fork: the child's is the next
 SlotTable<LinuxPlatform> g_slots;
 TicketQueueTable<LinuxPlatform> g_ticket_queues;
 
-// First slow path in a child: the page is blank. kCounting -> kKnown (release) publishes g_epoch to
-// the acquiring loads here and in epoch().
+// First slow path in a child: the page is blank. Any number of threads may do this at once, also in
+// a signal handler: one compare-exchange decides, and the kept copy only ever gets that value.
 std::uint32_t count_epoch() {
-  for (;;) {
-    std::uint32_t state = kUnknown;
-    if (g_wiped->epoch_state.compare_exchange(state, kCounting, MemoryOrder::kAcquire)) {
-      ++g_epoch;
-      g_wiped->epoch_state.store(kKnown, MemoryOrder::kRelease);
-      return g_epoch;
-    }
-    if (state == kKnown) return g_epoch;
-    LinuxPlatform::pause();
-  }
+  std::uint32_t blank = 0;
+  const std::uint32_t next = g_kept_epoch.load(MemoryOrder::kAcquire) + 1;
+  (void)g_wiped->epoch.compare_exchange(blank, next, MemoryOrder::kAcqRel);
+  const std::uint32_t now = g_wiped->epoch.load(MemoryOrder::kAcquire);
+  g_kept_epoch.store(now, MemoryOrder::kRelease);
+  return now - 1;
 }
 
 }  // namespace
@@ -64,7 +56,8 @@ void map_fork_wiped_memory() {
   if (pages == MAP_FAILED) return;  // no nodes, no gates: locks compete for their words
   (void)madvise(pages, sizeof(ForkWiped), MADV_WIPEONFORK);
   auto* wiped = static_cast<ForkWiped*>(pages);
-  wiped->epoch_state.store(kKnown, MemoryOrder::kRelaxed);
+  wiped->epoch.store(1, MemoryOrder::kRelaxed);
+  g_kept_epoch.store(1, MemoryOrder::kRelaxed);
   g_slots = SlotTable<LinuxPlatform>(wiped->nodes, kSlots);
   g_ticket_queues = TicketQueueTable<LinuxPlatform>(wiped->queues, kTicketQueues);
   __atomic_store_n(&g_wiped, wiped, __ATOMIC_RELEASE);
@@ -74,7 +67,7 @@ void map_fork_wiped_memory() {
 // one thread only.
 void after_fork_in_child() {
   if (g_wiped == nullptr) return;
-  if (g_wiped->epoch_state.load(MemoryOrder::kRelaxed) == kKnown) {
+  if (g_wiped->epoch.load(MemoryOrder::kRelaxed) != 0) {
     for (auto& node : g_wiped->nodes) {
       if (node.borrowed.load(MemoryOrder::kRelaxed) != 0) {
         node.borrowed.store(0, MemoryOrder::kRelaxed);
@@ -85,16 +78,16 @@ void after_fork_in_child() {
       gate.outside.store(0, MemoryOrder::kRelaxed);
     }
     for (auto& queue : g_wiped->queues) queue.lock.store(nullptr, MemoryOrder::kRelaxed);
-    g_wiped->epoch_state.store(kUnknown, MemoryOrder::kRelaxed);
+    g_wiped->epoch.store(0, MemoryOrder::kRelaxed);
   }
   (void)LinuxPlatform::epoch();
   if (g_runtime.recording) g_runtime.profiler.fork_child();
 }
 
 std::uint32_t LinuxPlatform::epoch() {
-  if (g_wiped == nullptr) return g_epoch;
-  if (likely(g_wiped->epoch_state.load(MemoryOrder::kAcquire) == kKnown)) return g_epoch;
-  return count_epoch();
+  if (g_wiped == nullptr) return 0;
+  const std::uint32_t known = g_wiped->epoch.load(MemoryOrder::kAcquire);
+  return likely(known != 0) ? known - 1 : count_epoch();
 }
 
 SlotTable<LinuxPlatform>* LinuxPlatform::slots() {

@@ -30,7 +30,10 @@ Budget budget_of(const Options& options, const Topology& topology) {
                           : by_cpus > kMost     ? kMost
                                                 : static_cast<std::uint32_t>(by_cpus);
   // With one CPU the owner cannot run while a waiter pauses.
-  if (topology.usable_cpus == 1 && budget.mode == WaitMode::kAdaptive) budget.mode = WaitMode::kPark;
+  if (topology.usable_cpus == 1) {
+    if (budget.mode == WaitMode::kAdaptive) budget.mode = WaitMode::kPark;
+    budget.spin_before_nap_ns = 0;
+  }
   return budget;
 }
 

@@ -20,9 +20,12 @@ struct Budget {
   std::uint32_t admitted_limit = 1;
   // A thread sleeping at the gate lets itself in after this long times its place in line.
   std::uint64_t promote_ns = 1'000'000;
+  // How long a waiter that nobody will wake pauses before it naps; 0 where the owner cannot run
+  // meanwhile.
+  std::int64_t spin_before_nap_ns = 1'000'000;
   // First nap of a waiter that nobody will wake (spinlocks, spin mode), and the longest one.
   std::uint64_t nap_ns = 50'000;
-  std::uint64_t nap_max_ns = 1'000'000;
+  std::uint64_t nap_max_ns = 4'000'000;
   // cna: consecutive hand-offs inside a NUMA node before waiters of other nodes are served.
   std::uint32_t local_hand_offs = 65536;
 };

@@ -93,12 +93,13 @@ class GatedMutex {
     Word& word = object.word();
     const void* const word_address = &word;
     const void* const gate_address = &object.gate();
+    const bool may_offer = !offered_last(object);
     ReleaseNote<P> note;
     bool admitted = false;
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
     while ((w & Layout::kLocked) != 0) {
       const bool waiters = Algorithm::has_waiters(w);
-      if ((w & Layout::kReserved) != 0 && (!waiters || !offered_last(object))) {
+      if ((w & Layout::kReserved) != 0 && (!waiters || may_offer)) {
         const bool unclaimed = admitted && (w & Layout::kAdmitting) != 0;
         if (offer(object, word, w, waiters)) {
           wake(word_address, 1, wake_bit::kReserved);
@@ -113,7 +114,7 @@ class GatedMutex {
           w |= Layout::kAdmitting;
         }
       } else {
-        if (offered_last(object)) object.epoch().fetch_and(~kOfferedLast, MemoryOrder::kRelaxed);
+        if (!may_offer) object.epoch().fetch_and(~kOfferedLast, MemoryOrder::kRelaxed);
         const Release release = Algorithm::release(w);
         // A sleeper that a failed round has taken charge of stays in our charge.
         if (note.wake == nullptr) note = Algorithm::note(word, &object.tuning(), w);
@@ -308,7 +309,8 @@ class GatedMutex {
     const bool late = out_of_time && context.deadline != nullptr && P::expired(*context.deadline);
     std::uint32_t w = word.load(MemoryOrder::kAcquire);
     for (;;) {
-      const std::uint32_t without_us = w - Layout::kPassiveOne;
+      const std::uint32_t counted = (w & Layout::kPassiveMask) != 0 ? Layout::kPassiveOne : 0;
+      const std::uint32_t without_us = w - counted;  // a child may have forgotten us (repair)
       const bool admission = (w & Layout::kAdmitting) != 0 && !skip_claim;
       if (Algorithm::can_take(w)) {
         // Clearing A may disappoint one on its way; it sleeps again and our release sees it.
@@ -405,6 +407,18 @@ class GatedMutex {
     return (seen & (kRepairing | kEpochMask)) != (P::epoch() & kEpochMask);
   }
 
+  // A few instructions of another thread, which may have lost its CPU.
+  static void wait_for_repair(Object object, std::uint32_t seen) {
+    constexpr int kPauses = 1000;
+    constexpr std::uint64_t kNapNs = 50'000;
+    for (int i = 0; i < kPauses; ++i) {
+      P::pause();
+      if (object.epoch().load(MemoryOrder::kRelaxed) != seen) return;
+    }
+    const Deadline until = P::after_ns(kNapNs);
+    (void)P::futex_wait(object.epoch(), seen, wake_bit::kNap, &until);
+  }
+
   // In a forked child: the word still names waiters of the parent. None of them exists here. Every
   // slow path comes by first, so none of ours is in the word either; the fast path cannot have
   // changed it, since it works on words without waiters only. What the owner field says stands: an
@@ -415,7 +429,7 @@ class GatedMutex {
     for (;;) {
       if ((seen & (kRepairing | kEpochMask)) == now) return;
       if ((seen & (kRepairing | kEpochMask)) == (now | kRepairing)) {  // another thread of this process is at it
-        P::pause();
+        wait_for_repair(object, seen);
         seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
         continue;
       }

@@ -1,10 +1,11 @@
 // Everything about a 4-byte spinlock that does not depend on the algorithm.
 //
 // The idea: a spinlock's release is a plain step that wakes nobody, so its waiters never sleep for
-// good: they pause, then nap in short timed futexes. So that an ordered lock does not collapse when
-// threads outnumber CPUs, only about as many threads as there are CPUs compete for one word; the
-// others nap outside, in front of a gate that lies in a small table hashed by the lock's address.
-// A gate shared by two locks only makes their waiters nap a little more often.
+// good: they pause, and after a millisecond nap in short timed futexes. So that an ordered lock does
+// not collapse when threads outnumber CPUs, only about as many threads as there are CPUs compete for
+// one word; the others nap outside, in front of a gate that lies in a small table hashed by the
+// lock's address. A gate shared by two locks only makes their waiters nap a little more often, and
+// after kMostNaps naps a waiter goes in whatever the gate says, so nobody starves outside.
 //
 // Ghosts: a word with waiters carries the low bits of the epoch in which they came (word.h). A
 // forked child that finds waiters of another epoch drops them in one compare-exchange.
@@ -43,13 +44,16 @@ class SpinLock {
   }
 
   static void lock_slow(Word& word, WaitContext<P>& context) {
-    context.spin_pauses = context.budget->spin_pauses;
-    SpinGate<P>* gate = context.spins_only() ? nullptr : P::spin_gate(&word);
+    const bool gated = !context.spins_only();
+    context.patient = true;
+    SpinGate<P>* gate = gated ? P::spin_gate(&word) : nullptr;
     Spinner<P> outside(context);
-    for (;;) {
+    for (int naps = 0;;) {
       std::uint32_t w = word.load(MemoryOrder::kRelaxed);
       drop_ghosts(word, w);
-      if (gate != nullptr && !pass(*gate, word, w, context)) {
+      if (gate != nullptr && !enter(*gate, naps >= kMostNaps, context)) {
+        nap_outside(*gate, word, w, context);
+        ++naps;
         if (try_lock(word)) return;
         continue;
       }
@@ -57,7 +61,7 @@ class SpinLock {
       if (gate != nullptr) gate->competing.fetch_sub(1, MemoryOrder::kRelaxed);
       if (joined == Joined::kAcquired) return;
       if (try_lock(word)) return;  // no ticket or node was free: compete without one
-      if (!outside.spin(word, w)) outside.nap(word, w);
+      (void)outside.spin(word, w);
     }
   }
 
@@ -84,21 +88,29 @@ class SpinLock {
     }
   }
 
-  // True: counted in. False: napped outside, the longer the more others do.
-  static bool pass(SpinGate<P>& gate, Word& word, std::uint32_t w, WaitContext<P>& context) {
+  // Counts the caller in, if there is room or it has waited long enough.
+  static bool enter(SpinGate<P>& gate, bool regardless, const WaitContext<P>& context) {
     // Signed: a signal handler that forks while its thread is counted leaves the child at -1.
-    const auto limit = static_cast<std::int32_t>(context.budget->admitted_limit + 1);
+    const auto limit = static_cast<std::int32_t>(context.budget->admitted_limit);
     std::uint32_t inside = gate.competing.load(MemoryOrder::kRelaxed);
-    while (static_cast<std::int32_t>(inside) < limit) {
+    while (regardless || static_cast<std::int32_t>(inside) < limit) {
       if (gate.competing.compare_exchange(inside, inside + 1, MemoryOrder::kRelaxed)) return true;
     }
-    context.going_to_sleep();
-    const std::uint64_t others = gate.outside.fetch_add(1, MemoryOrder::kRelaxed);
-    const Deadline until = P::after_ns(context.budget->nap_ns * (others + 1));
-    (void)P::futex_wait(word, w, wake_bit::kNap, &until);
-    gate.outside.fetch_sub(1, MemoryOrder::kRelaxed);
     return false;
   }
+
+  // The longer the more others do.
+  static void nap_outside(SpinGate<P>& gate, Word& word, std::uint32_t w, WaitContext<P>& context) {
+    context.going_to_sleep();
+    const std::uint64_t others = gate.outside.fetch_add(1, MemoryOrder::kRelaxed);
+    const std::uint64_t wanted = context.budget->nap_ns * (others + 1);
+    const std::uint64_t most = context.budget->nap_max_ns;
+    const Deadline until = P::after_ns(wanted < most ? wanted : most);
+    (void)P::futex_wait(word, w, wake_bit::kNap, &until);
+    gate.outside.fetch_sub(1, MemoryOrder::kRelaxed);
+  }
+
+  static constexpr int kMostNaps = 4;
 };
 
 }  // namespace relock

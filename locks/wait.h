@@ -23,6 +23,7 @@ struct WaitContext {
   WaitObserver* observer = nullptr;
   std::uint32_t spin_pauses = 0;  // this acquisition's allowance, from the lock's learned budget
   std::uint32_t pauses = 0;       // spent so far
+  bool patient = false;  // nobody ends this wait with a wake: pause, then nap
   bool slept = false;
   bool spinning_failed = false;
   std::uint32_t promotions = 0;  // times it let itself in past the gate, or tried to
@@ -32,7 +33,7 @@ struct WaitContext {
     if (promotions < kMostDoublings) ++promotions;
   }
 
-  bool spins_only() const { return budget->mode == WaitMode::kSpin; }
+  bool spins_only() const { return patient || budget->mode == WaitMode::kSpin; }
 
   void going_to_sleep() {
     if (!slept && observer != nullptr) observer->before_sleep(observer);
@@ -67,13 +68,12 @@ class Spinner {
   // For waits that nobody ends with a wake: pauses, later naps.
   void pause_or_nap(typename P::Atomic32& cell, std::uint32_t seen) {
     constexpr std::uint32_t kClockEvery = 64;
-    constexpr std::int64_t kSpinBeforeNapNs = 1'000'000;
     ++spent_;
     P::pause();
-    if (spent_ % kClockEvery != 0) return;
+    if (spent_ % kClockEvery != 0 && context_.budget->spin_before_nap_ns != 0) return;
     const std::int64_t now = P::now_ns();
     if (since_ == 0) since_ = now;
-    if (now - since_ < kSpinBeforeNapNs) return;
+    if (now - since_ < context_.budget->spin_before_nap_ns) return;
     nap_for(cell, seen, context_.budget->nap_ns);
   }
 

@@ -1,5 +1,7 @@
 #include "interpose/profile/hotspot_log.h"
 
+// spdlog keeps the thread's number in thread-local data that is allocated at its first use.
+#define SPDLOG_NO_TLS
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>

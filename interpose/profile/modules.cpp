@@ -15,12 +15,16 @@ namespace {
 
 std::uint32_t epoch;
 
-// A note with the build id in the object's loaded headers. Everything read lies in its first page
+// The note with the build id in the object's loaded headers. Everything read lies in its first page
 // or in a segment that the headers themselves describe.
-void read_build_id(const LoadedObject& object, ModuleRow& row) {
+struct BuildId {
+  const unsigned char* bytes = nullptr;
+  std::uint32_t length = 0;
+};
+BuildId find_build_id(const LoadedObject& object) {
   const auto* image = reinterpret_cast<const ElfW(Ehdr)*>(object.start);
-  if (std::memcmp(image->e_ident, ELFMAG, SELFMAG) != 0) return;
-  if (image->e_phoff + image->e_phnum * sizeof(ElfW(Phdr)) > 4096) return;
+  if (std::memcmp(image->e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (image->e_phoff + image->e_phnum * sizeof(ElfW(Phdr)) > 4096) return {};
   const auto* segment = reinterpret_cast<const ElfW(Phdr)*>(object.start + image->e_phoff);
   for (unsigned i = 0; i < image->e_phnum; ++i, ++segment) {
     if (segment->p_type != PT_NOTE) continue;
@@ -33,15 +37,36 @@ void read_build_id(const LoadedObject& object, ModuleRow& row) {
       const std::uint64_t data = name + (note->n_namesz + 3u) / 4 * 4;
       if (data + note->n_descsz > end) break;
       if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-          std::memcmp(reinterpret_cast<const char*>(name), "GNU", 4) == 0 &&
-          note->n_descsz <= sizeof row.build_id) {
-        std::memcpy(row.build_id, reinterpret_cast<const void*>(data), note->n_descsz);
-        row.build_id_bytes = note->n_descsz;
-        return;
+          std::memcmp(reinterpret_cast<const char*>(name), "GNU", 4) == 0) {
+        return {reinterpret_cast<const unsigned char*>(data), note->n_descsz};
       }
       at = data + (note->n_descsz + 3u) / 4 * 4;
     }
   }
+  return {};
+}
+
+// Objects that were seen before are told by this number: what is read of them is enough to tell
+// apart two files of one layout that are loaded one after the other at one place.
+std::uint64_t fingerprint(const LoadedObject& object) {
+  std::uint64_t hash = object.start ^ object.end << 20 ^ object.load_bias;
+  const auto take = [&hash](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+  };
+  for (const char* c = object.name; *c != '\0'; ++c) take(static_cast<unsigned char>(*c));
+  const BuildId id = find_build_id(object);
+  for (std::uint32_t i = 0; i + 8 <= id.length; i += 8) {
+    std::uint64_t part;
+    std::memcpy(&part, id.bytes + i, sizeof part);
+    take(part);
+  }
+  return hash | 1;
+}
+
+std::uint64_t& seen_entry(const LoadedObject& object) {
+  return process
+      ->seen_modules[(object.start >> 12) * 0x9e3779b97f4a7c15u >> 56 & (kSeenModules - 1)];
 }
 
 void fill_path(const Header* header, const LoadedObject& object, ModuleRow& row) {
@@ -92,14 +117,18 @@ bool find_object(std::uint64_t address, LoadedObject* object) {
   return true;
 }
 
-void note_module(Header* header, std::uint64_t address) {
-  LoadedObject object;
-  if (address == 0 || !find_object(address, &object)) return;
+namespace {
+
+void add_module(Header* header, const LoadedObject& object) {
   ModuleRow fresh{};
   fresh.start = object.start;
   fresh.end = object.end;
   fresh.load_bias = object.load_bias;
-  read_build_id(object, fresh);
+  const BuildId id = find_build_id(object);
+  if (id.length <= sizeof fresh.build_id) {
+    fresh.build_id_bytes = id.length;
+    if (id.length > 0) std::memcpy(fresh.build_id, id.bytes, id.length);
+  }
   fill_path(header, object, fresh);
 
   auto* table = rows<ModuleRow>(header, kSectionModules);
@@ -122,6 +151,36 @@ void note_module(Header* header, std::uint64_t address) {
   fresh.first_generation = replaces ? read(header->module_generation) : 1;
   table[index] = fresh;
   publish(table[index].ready, 1u);  // pairs with the readers above and of the file
+}
+
+void note_object(Header* header, const LoadedObject& object) {
+  std::uint64_t& seen = seen_entry(object);
+  const std::uint64_t own = fingerprint(object);
+  if (read(seen) == own) return;
+  add_module(header, object);
+  write(seen, own);
+}
+
+}  // namespace
+
+void note_module(Header* header, std::uint64_t address) {
+  LoadedObject object;
+  if (address != 0 && find_object(address, &object)) note_object(header, object);
+}
+
+bool note_modules(Header* header, const std::uint64_t* frames, std::uint32_t count) {
+  const std::uint32_t before = module_epoch();
+  LoadedObject object{};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    // Neighbours mostly lie in one object.
+    if (frames[i] >= object.start && frames[i] < object.end) continue;
+    if (find_object(frames[i], &object)) {
+      note_object(header, object);
+    } else {
+      object = {};
+    }
+  }
+  return module_epoch() == before;
 }
 
 std::uint32_t module_epoch() { return read(epoch); }

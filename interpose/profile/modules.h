@@ -22,6 +22,10 @@ bool find_object(std::uint64_t address, LoadedObject* object);
 // calling thread.
 void note_module(Header* header, std::uint64_t address);
 
+// The same for all addresses of a stack. Returns false when one of the objects has taken another
+// one's place since it was last looked at: the stack was then read by the old one's tables.
+bool note_modules(Header* header, const std::uint64_t* frames, std::uint32_t count);
+
 // Bumped when an object has taken the place of another one; what was learned by address is void.
 std::uint32_t module_epoch();
 

@@ -8,6 +8,8 @@
 
 namespace relock::profile {
 
+inline constexpr std::uint32_t kSeenModules = 256;  // a power of two
+
 // Lives in a page that the kernel clears in a forked child, whichever way the child is made: there
 // it reads as "no file yet", so a child can never write into its parent's profile. All zero is the
 // valid start. Fields are read and written with the functions below.
@@ -24,6 +26,8 @@ struct ProcessState {
   std::uint32_t window_taken;
   std::uint64_t next_log_ns;
   std::uint32_t log_busy;
+  std::uint32_t reserved;
+  std::uint64_t seen_modules[kSeenModules];  // see modules.cpp
 };
 
 enum Phase : std::uint32_t { kPhaseNone, kPhaseOpening, kPhaseReady, kPhaseFailed };

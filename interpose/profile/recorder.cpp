@@ -17,16 +17,12 @@ namespace {
 std::uint32_t record_stack(Header* header) {
   std::uint64_t frames[kMaxFrames];
   bool busy = false;
-  const std::uint32_t count = take_stack(frames, kMaxFrames, &busy);
+  std::uint32_t count = take_stack(frames, kMaxFrames, &busy);
+  if (!note_modules(header, frames, count)) count = take_stack(frames, kMaxFrames, &busy);
   // A stack that was cut short would read as if it were complete.
   if (busy) return drop(header, kDropUnwinderBusy), 0;
   add(header->stacks_taken, std::uint64_t{1});
-  bool is_new = false;
-  const std::uint32_t stack = intern_stack(header, frames, count, &is_new);
-  if (is_new) {
-    for (std::uint32_t i = 0; i < count; ++i) note_module(header, frames[i]);
-  }
-  return stack;
+  return intern_stack(header, frames, count);
 }
 
 // The lock's row; a new one gets the objects that its name will be looked up in.

@@ -24,19 +24,17 @@ std::uint64_t hash_frames(const std::uint64_t* frames, std::uint32_t count, std:
 }
 
 // Writes the frames of a row that this thread has just taken.
-bool store_frames(Header* header, StackRow& row, const std::uint64_t* frames, std::uint32_t count) {
+void store_frames(Header* header, StackRow& row, const std::uint64_t* frames, std::uint32_t count) {
   Section& section = header->sections[kSectionFrames];
   const std::uint32_t first = __atomic_fetch_add(&section.used, count, __ATOMIC_RELAXED);
   if (first > kFrameWords - kMaxFrames) {
     // Taken back, so that the number cannot wrap around in a long run.
     __atomic_fetch_sub(&section.used, count, __ATOMIC_RELAXED);
-    drop(header, kDropStacks);
-    return false;
+    return drop(header, kDropStacks);
   }
   std::memcpy(rows<std::uint64_t>(header, kSectionFrames) + first, frames, count * sizeof *frames);
   write(row.first_frame, first);
   publish(row.frames, count);  // pairs with whoever reads the file or the log's tables
-  return true;
 }
 
 void count_pair(Header* header, const TicketRow& ticket, std::uint32_t blocker_stack) {
@@ -82,9 +80,7 @@ bool take_unreleased(TicketRow& row, std::uint64_t state) {
 
 }  // namespace
 
-std::uint32_t intern_stack(Header* header, const std::uint64_t* frames, std::uint32_t count,
-                           bool* is_new) {
-  *is_new = false;
+std::uint32_t intern_stack(Header* header, const std::uint64_t* frames, std::uint32_t count) {
   if (count == 0) return 0;
   auto* table = rows<StackRow>(header, kSectionStacks);
   const std::uint32_t generation = read(header->module_generation);
@@ -95,7 +91,7 @@ std::uint32_t intern_stack(Header* header, const std::uint64_t* frames, std::uin
     std::uint64_t seen = read(row.hash);
     if (seen == 0 && exchange_if(row.hash, seen, hash)) {
       write(row.generation, generation);
-      *is_new = store_frames(header, row, frames, count);
+      store_frames(header, row, frames, count);
       return index + 1;
     }
     // 64 bits of hash stand for the frames: two stacks that share them are not expected to meet.

@@ -45,12 +45,12 @@ void start_window(std::uint64_t end_ns, std::uint64_t now_ns) {
   write(process->period_ns, offers <= wanted || wanted == 0 ? 0 : demand_ns / wanted);
 }
 
-// While the budget of a window runs out, what is left of it is drawn ever more sparsely, so that
+// When the budget of a window runs out, the last eighth of it is drawn ever more sparsely, so that
 // the end of the window is represented too.
 void note_taken(std::uint32_t taken, std::uint64_t predicted_ns) {
   const std::uint32_t budget = samples_per_window();
   const std::uint32_t left = budget - taken;
-  for (std::uint32_t part = budget / 2; part > 0; part /= 2) {
+  for (std::uint32_t part = budget / 8; part > 0; part /= 2) {
     if (left != part) continue;
     const std::uint64_t period = read(process->period_ns);
     write(process->period_ns, (period > predicted_ns ? period : predicted_ns) * 8);

@@ -25,9 +25,8 @@ void count_wait(LockRow& lock, std::uint64_t wait_ns, int outcome, std::uint64_t
 
 // ---- stacks ----
 
-// The number of this stack (row + 1), 0 when there was no room. *is_new: nobody had it before.
-std::uint32_t intern_stack(Header* header, const std::uint64_t* frames, std::uint32_t count,
-                           bool* is_new);
+// The number of this stack (row + 1), 0 when there was no room.
+std::uint32_t intern_stack(Header* header, const std::uint64_t* frames, std::uint32_t count);
 
 // ---- tickets ----
 

@@ -16,7 +16,7 @@ static const C11Kind kKinds[] = {
     {"recursive alone", mtx_recursive},
 };
 
-enum { kKindCount = sizeof kKinds / sizeof kKinds[0], kThreads = 8, kRounds = 200 };
+enum { kKindCount = sizeof kKinds / sizeof kKinds[0], kThreads = 8, kRounds = 80 };
 
 static mtx_t mutex;
 static long counter;

@@ -16,7 +16,7 @@ using System = std::chrono::system_clock;
 
 namespace {
 
-constexpr int kTurns = 4000;
+constexpr int kTurns = 1500;
 constexpr int kThreads = 6;
 
 void timeouts() {

@@ -52,7 +52,7 @@ static void game(const char* name, int two, int deadline, int length) {
 
 int main(void) {
   game("turns through one", 0, 0, kTurns);
-  game("turns through two", 1, 0, kTurns / 4);
-  game("turns with a deadline", 1, 1, kTurns / 4);
+  game("turns through two", 1, 0, kTurns / 8);
+  game("turns with a deadline", 1, 1, kTurns / 8);
   return done();
 }

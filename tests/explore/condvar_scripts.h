@@ -73,7 +73,7 @@ class CondUnderTest {
     name_memory(&cells.unconfirmed, 4, "cond.unconfirmed");
     name_memory(&cells.head, 8, "cond.head");
     name_memory(&cells.tail, 8, "cond.tail");
-    for (int i = 0; i < kMaxThreads; ++i) {
+    for (int i = 0; i < kWaiters; ++i) {
       name_memory(&node(i).state, 4, "waiter" + std::to_string(i) + ".state");
       name_memory(&node(i).parker, sizeof(ModelParker), "waiter" + std::to_string(i) + ".post");
       watch(&rooms_[i], offsetof(Node, state));
@@ -137,6 +137,8 @@ class CondUnderTest {
     unsigned char bytes[sizeof(Node)];
   };
 
+  static constexpr int kWaiters = 3;  // threads 0 to 2 wait, others signal
+
   CondCellsView view() { return CondCellsView(cells); }
   void come_back(Node* node) {
     mutex.lock();
@@ -145,7 +147,7 @@ class CondUnderTest {
   }
 
   CallerBug bug_ = CallerBug::kNone;
-  Room rooms_[kMaxThreads];
+  Room rooms_[kWaiters];
 };
 
 // Programs. `ready` and the counters are protected by the mutex.
@@ -200,38 +202,37 @@ struct CondPrograms {
   }
 
   // Two wait, one of them with a time limit or until cancelled. One signal: it must not be
-  // swallowed. If the limited one gets it, it says so with a signal of its own.
+  // swallowed. If the limited one gets it, it says so with a signal of its own. A signaller that
+  // comes too early opens the door for everybody.
   static Program signal_races(bool cancelled, CallerBug bug = CallerBug::kNone,
                               Mutation* mutant = nullptr) {
     Program program = base(bug, mutant);
     program.threads.emplace_back([cancelled] {
       cond.mutex.lock();
-      ++waiting;
-      const bool signalled =
-          cancelled ? cond.wait_or_be_cancelled(kSoon) : cond.wait(&kSoon);
-      if (signalled) {
-        receive();
-        ++sent;
-        cond.signal();
+      if (looked_at(tokens) == 0) {
+        ++waiting;
+        if (cancelled ? cond.wait_or_be_cancelled(kSoon) : cond.wait(&kSoon)) {
+          receive();
+          ++sent;
+          cond.signal();
+        }
       }
       cond.mutex.unlock();
     });
     program.threads.emplace_back([] {
       cond.mutex.lock();
-      ++waiting;
-      (void)cond.wait(nullptr);
-      receive();
+      if (looked_at(tokens) == 0) {
+        ++waiting;
+        (void)cond.wait(nullptr);
+        receive();
+      }
       cond.mutex.unlock();
     });
     program.threads.emplace_back([] {
-      for (;;) {
-        cond.mutex.lock();
-        if (looked_at(waiting) == 2) break;
-        cond.mutex.unlock();
-        P::pause();
-      }
-      ++sent;
-      cond.signal();
+      cond.mutex.lock();
+      tokens = 1;
+      sent += looked_at(waiting) == 2 ? 1 : 2;
+      looked_at(waiting) == 2 ? cond.signal() : cond.broadcast();
       cond.mutex.unlock();
     });
     return program;

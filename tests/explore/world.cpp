@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "hashing.h"
 
@@ -314,7 +315,12 @@ std::uint64_t World::thread_key(int thread) {
 std::uint64_t World::plain_hash() const {
   std::uint64_t hash = 0;
   for (const Plain& range : plain_) {
-    for (std::size_t i = 0; i < range.bytes; ++i) hash = hash * 1099511628211u + range.begin[i] + 1;
+    for (std::size_t at = 0; at < range.bytes; at += sizeof hash) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, range.begin + at, std::min(sizeof word, range.bytes - at));
+      hash = (hash ^ word) * 0x9e3779b97f4a7c15u + at + 1;
+      hash ^= hash >> 31;
+    }
   }
   return hash;
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -162,8 +163,8 @@ void many_threads() {
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([] {
       for (int i = 0; i < 20000; ++i) {
-        const std::uint32_t ticket = i % 4 == 0 ? print_statement(&accounts_lock)
-                                                : transfer_money(&accounts_lock);
+        const std::uint32_t ticket =
+            i % 4 == 0 ? print_statement(&accounts_lock) : transfer_money(&accounts_lock);
         if (i % 4 == 0) {
           audit_books(ticket);
         } else {
@@ -186,8 +187,8 @@ void handler(int) {
 void in_signal() {
   stack_t stack{};
   stack.ss_size = 65536;
-  stack.ss_sp = mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+  stack.ss_sp =
+      mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   sigaltstack(&stack, nullptr);
   struct sigaction action {};
   action.sa_handler = handler;
@@ -199,7 +200,8 @@ void in_signal() {
 // Takes every number a descriptor of the process could have had, then records.
 void closed_descriptors() {
   known_waits();
-  for (int i = 3; i < 64; ++i) close(i);
+  // With a log on standard error, that number is taken as well: the log must notice.
+  for (int i = setting("LOG_FILE", "/dev/null")[0] == '\0' ? 2 : 3; i < 64; ++i) close(i);
   int files[20];
   const std::string base = setting("DIR", ".");
   for (int i = 0; i < 20; ++i) {
@@ -275,6 +277,104 @@ void killed() {
   raise(SIGKILL);
 }
 
+}  // namespace
+
+// Frames that are not laid out like most: realigned, of a size known only when they run, and found
+// by the frame pointer.
+extern "C" [[gnu::noinline]] void realigned_frame(void (*next)(int), int size) {
+  alignas(128) volatile char aligned[256];
+  volatile char* sized = static_cast<volatile char*>(__builtin_alloca(static_cast<size_t>(size)));
+  aligned[0] = sized[0] = 1;
+  next(size);
+  aligned[1] = sized[1] = 2;
+}
+extern "C" [[gnu::noinline]] void sized_frame(int size) {
+  volatile char* sized = static_cast<volatile char*>(__builtin_alloca(static_cast<size_t>(size)));
+  sized[0] = 1;
+  const std::uint32_t ticket = transfer_money(&accounts_lock);
+  close_books(ticket);
+  recorder.wait_end(&accounts_lock, RELOCK_KIND_MUTEX, ticket, 1000, RELOCK_WAIT_ACQUIRED, 0);
+  sized[1] = 2;
+}
+
+namespace {
+
+void odd_frames() {
+  realigned_frame(sized_frame, 1000);
+  realigned_frame(sized_frame, 3000);
+}
+
+// A deep recursion: the innermost frames are kept, and the stack below what was seen is looked at.
+[[gnu::noinline]] int go_down(int depth) {
+  volatile char room[4000];
+  room[0] = 1;
+  if (depth == 0) {
+    sized_frame(64);
+  } else {
+    go_down(depth - 1);
+  }
+  return room[0];
+}
+void deep() {
+  sized_frame(64);
+  go_down(300);
+  std::thread([] {
+    sized_frame(64);
+    go_down(300);
+  }).join();
+}
+
+// Waits on stacks that are neither the program's nor a thread's, that are unmapped afterwards, and
+// whose neighbours cannot be read.
+void coroutine_body() {
+  sized_frame(64);
+  STAYS_A_CALL;
+}
+void coroutines() {
+  constexpr size_t kBytes = 65536;
+  for (int round = 0; round < 50; ++round) {
+    char* memory = static_cast<char*>(
+        mmap(nullptr, 3 * kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(memory + kBytes, kBytes, PROT_READ | PROT_WRITE);
+    ucontext_t here;
+    ucontext_t there;
+    getcontext(&there);
+    there.uc_stack.ss_sp = memory + kBytes;
+    there.uc_stack.ss_size = kBytes;
+    there.uc_link = &here;
+    makecontext(&there, coroutine_body, 0);
+    swapcontext(&here, &there);
+    munmap(memory, 3 * kBytes);
+  }
+}
+
+// Two libraries, one after the other: addresses in the first keep their names.
+void reload() {
+  for (const char* name : {"LIBRARY_ONE", "LIBRARY_TWO"}) {
+    void* library = dlopen(setting(name, ""), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      std::printf("%s\n", dlerror());
+      return;
+    }
+    using Call = void (*)(void (*)(int));
+    reinterpret_cast<Call>(dlsym(library, "call_back"))(sized_frame);
+    dlclose(library);
+  }
+}
+
+// The log at intervals: ticks of three threads around its time.
+void ticking() {
+  known_waits();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([] {
+      for (std::uint64_t i = 0; i < 25; ++i) recorder.tick(now_ns() + i * 100000000);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  raise(SIGKILL);  // no log at the end
+}
+
 void timing() {
   for (int round = 0; round < 3; ++round) {
     const std::uint64_t start = now_ns();
@@ -292,10 +392,21 @@ struct Scenario {
   const char* name;
   void (*run)();
 };
-constexpr Scenario kScenarios[] = {
-    {"known", known_waits}, {"heap", heap_lock},     {"threads", many_threads},
-    {"signal", in_signal},  {"closed", closed_descriptors}, {"fork", forked},
-    {"walking", fork_while_walking}, {"kill", killed}, {"timing", timing}, {"nothing", [] {}}};
+constexpr Scenario kScenarios[] = {{"known", known_waits},
+                                   {"heap", heap_lock},
+                                   {"threads", many_threads},
+                                   {"signal", in_signal},
+                                   {"closed", closed_descriptors},
+                                   {"fork", forked},
+                                   {"walking", fork_while_walking},
+                                   {"kill", killed},
+                                   {"timing", timing},
+                                   {"nothing", [] {}},
+                                   {"odd", odd_frames},
+                                   {"deep", deep},
+                                   {"coroutines", coroutines},
+                                   {"reload", reload},
+                                   {"ticking", ticking}};
 
 }  // namespace
 

@@ -38,8 +38,7 @@ class ProfileBuilder {
   Header* header() { return header_; }
 
   std::uint32_t stack(std::vector<std::uint64_t> frames) {
-    bool is_new = false;
-    return intern_stack(header_, frames.data(), static_cast<std::uint32_t>(frames.size()), &is_new);
+    return intern_stack(header_, frames.data(), static_cast<std::uint32_t>(frames.size()));
   }
   std::uint32_t lock(std::uint64_t address, int kind = RELOCK_KIND_MUTEX) {
     return find_lock(header_, reinterpret_cast<const void*>(address), kind, true);
@@ -48,7 +47,9 @@ class ProfileBuilder {
   void wait(std::uint32_t row, std::uint32_t waiter, std::uint32_t blocker, std::uint64_t wait_ns) {
     const std::uint32_t ticket = begin_ticket(header_, row, waiter, kWeightOne, 1);
     if (claim_release(header_, ticket)) release_ticket(header_, ticket, blocker);
-    count_wait(lock_row(header_, row), wait_ns, RELOCK_WAIT_ACQUIRED, 7);
+    LockRow& lock = lock_row(header_, row);
+    if (lock.first_stack == 0) lock.first_stack = waiter;
+    count_wait(lock, wait_ns, RELOCK_WAIT_ACQUIRED, 7);
     end_ticket(header_, ticket, wait_ns, true);
   }
   std::vector<char> bytes() const {

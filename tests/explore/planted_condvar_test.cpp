@@ -1,0 +1,111 @@
+// Bugs planted in and around the condition variable: each must be found.
+#include "case.h"
+#include "condvar_scripts.h"
+
+namespace relock::explore {
+
+namespace {
+
+CondUnderTest& cond() { return CondPrograms::cond; }
+
+bool is_post(const void* address) {
+  for (int i = 0; i < 3; ++i) {
+    if (address == &cond().node(i).parker.value) return true;
+  }
+  return false;
+}
+bool is_state(const void* address) {
+  for (int i = 0; i < 3; ++i) {
+    if (address == &cond().node(i).state) return true;
+  }
+  return false;
+}
+
+struct PostWakesNobody : Mutation {
+  bool drops_wake(const void* address, std::uint32_t) override { return is_post(address); }
+};
+struct SmallLockInTwoSteps : Mutation {
+  bool splits_compare_exchange(const void* cell, std::uint32_t, std::uint32_t) override {
+    return cell == &cond().cells.lock;
+  }
+};
+struct SmallLockWakesNobody : Mutation {
+  bool drops_wake(const void* address, std::uint32_t) override {
+    return address == &cond().cells.lock;
+  }
+};
+struct SmallLockForgetsSleepers : Mutation {
+  std::uint32_t desired(const void* cell, std::uint32_t, std::uint32_t now) override {
+    return cell == &cond().cells.lock && now == 2 ? 1 : now;
+  }
+};
+struct TakesInTwoSteps : Mutation {
+  bool splits_compare_exchange(const void* cell, std::uint32_t, std::uint32_t) override {
+    return is_state(cell);
+  }
+};
+struct ForgetsConfirmation : Mutation {
+  bool drops_update(const void* cell, Update how) override {
+    return cell == &cond().cells.unconfirmed && how == Update::kAdd;
+  }
+};
+struct ChildKeepsGhosts : Mutation {
+  bool hides_fork() override { return true; }
+};
+
+template <class Bug>
+Mutation* planted() {
+  static Bug bug;
+  return &bug;
+}
+
+Bounds bounds_of(int timeouts = 0, int burnouts = 0) {
+  Bounds bounds;
+  bounds.preemptions = 2;
+  bounds.timeouts = timeouts;
+  bounds.burnouts = burnouts;
+  return bounds;
+}
+
+}  // namespace
+
+void add_planted_condvar_cases(std::vector<Case>& cases) {
+  using C = CondPrograms;
+  constexpr CallerBug kNone = CallerBug::kNone;
+  const auto add = [&cases](const char* name, Program program, Bounds bounds, const char* reason) {
+    cases.push_back({std::string("planted in condvar: ") + name, std::move(program), bounds,
+                     Expect::kFailure, reason});
+  };
+  add("a post that wakes nobody",
+      C::tokens_for(1, false, true, false, kNone, planted<PostWakesNobody>()), bounds_of(),
+      "lost wakeup");
+  add("a small lock taken in two steps",
+      C::tokens_for(2, true, false, false, kNone, planted<SmallLockInTwoSteps>()), bounds_of(), "");
+  add("a small lock whose release wakes nobody",
+      C::tokens_for(2, false, false, false, kNone, planted<SmallLockWakesNobody>()), bounds_of(0, 1),
+      "lost wakeup");
+  add("a small lock that forgets its sleepers",
+      C::tokens_for(2, false, false, false, kNone, planted<SmallLockForgetsSleepers>()),
+      bounds_of(0, 1), "");
+  add("a waiter taken in two steps",
+      C::signal_races(false, kNone, planted<TakesInTwoSteps>()), bounds_of(1), "");
+  add("a taken waiter that destroy does not know of",
+      C::tokens_for(1, false, false, true, kNone, planted<ForgetsConfirmation>()), bounds_of(), "");
+  add("a forked child that keeps ghosts in the list", C::forking(planted<ChildKeepsGhosts>()),
+      bounds_of(), "");
+  add("a timed-out waiter that swallows a signal", C::signal_races(false, CallerBug::kIgnoresTaken),
+      bounds_of(1), "");
+  add("a cancelled waiter that keeps its signal", C::signal_races(true, CallerBug::kKeepsSignal),
+      bounds_of(1), "lost wakeup");
+  add("a broadcast that is not passed on",
+      C::tokens_for(2, true, true, false, CallerBug::kForgetsToPassOn), bounds_of(), "lost wakeup");
+  add("a waiter that enlists after it has released the mutex",
+      C::tokens_for(1, false, true, false, CallerBug::kEnlistsAfterUnlock), bounds_of(),
+      "lost wakeup");
+  add("a waiter that never confirms",
+      C::tokens_for(1, false, false, true, CallerBug::kNeverConfirms), bounds_of(), "livelock");
+  add("a destroy that does not wait for those who leave",
+      C::destroy_races_timeout(CallerBug::kDestroysAtOnce), bounds_of(1), "after it was destroyed");
+}
+
+}  // namespace relock::explore
