@@ -127,6 +127,13 @@ LinuxAtomic32* mark_of_glibcs(MutexView mutex) {
   return mutex.is_robust() ? nullptr : &mutex.mark();  // a robust one keeps its list link there
 }
 
+// By another thread. In a robust mutex the word holds the owner's tid and flags.
+bool looks_held(MutexView mutex) {
+  constexpr std::uint32_t kTidMask = 0x3fffffff;
+  const std::uint32_t owner = mutex.word().load(MemoryOrder::kRelaxed) & kTidMask;
+  return owner != 0 && owner != thread_id();
+}
+
 int lock_glibcs(MutexView mutex, const Timeout* timeout) {
   pthread_mutex_t* const object = mutex.object();
   const auto lock = [&] {
@@ -134,7 +141,10 @@ int lock_glibcs(MutexView mutex, const Timeout* timeout) {
                               : real().pthread_mutex_clocklock(object, timeout->clock, timeout->when);
   };
   if (!g_runtime.recording) return lock();
-  int error = real().pthread_mutex_trylock(object);
+  // A try leaves traces in a robust mutex that cannot be recovered; there a look must do.
+  int error = !mutex.is_robust()    ? real().pthread_mutex_trylock(object)
+              : looks_held(mutex) ? EBUSY
+                                    : lock();
   if (error == EBUSY) {
     RecordedWait wait(object, RELOCK_KIND_MUTEX, mark_of_glibcs(mutex));
     wait.begin();

@@ -35,7 +35,10 @@ void resolve_real_functions();
 
 // The table, resolved now if it has not been yet.
 inline const RealFunctions& real() {
-  if (__builtin_expect(g_real.pthread_mutex_lock == nullptr, 0)) resolve_real_functions();
+  // Pairs with the release at the end of resolve_real_functions(), in case two threads come first.
+  if (__builtin_expect(__atomic_load_n(&g_real.pthread_mutex_lock, __ATOMIC_ACQUIRE) == nullptr, 0)) {
+    resolve_real_functions();
+  }
   return g_real;
 }
 

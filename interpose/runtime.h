@@ -45,7 +45,7 @@ inline std::uint32_t thread_id() {
   const std::uint64_t offset = g_runtime.tid_offset;
   if (unlikely(offset == 0)) return thread_id_slow();
   std::uint32_t tid;
-  __asm__("movl %%fs:(%1), %0" : "=r"(tid) : "r"(offset));
+  __asm__ volatile("movl %%fs:(%1), %0" : "=r"(tid) : "r"(offset));
   return tid;
 #else
   return thread_id_slow();

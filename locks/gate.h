@@ -229,6 +229,7 @@ class GatedMutex {
       } else if ((w & Layout::kPassiveMask) == Layout::kPassiveMask) {
         return wait_unregistered(object, context, sequence);
       } else {
+        context.going_to_sleep();
         admission_is_for_others = (w & Layout::kAdmitting) != 0;
         registered = word.compare_exchange(w, w + Layout::kPassiveOne, MemoryOrder::kAcqRel);  // G1
       }
@@ -350,6 +351,7 @@ class GatedMutex {
           return Acquire::kTimedOut;  // seen in the same step: somebody owns it or is about to
         }
       } else if (!reserved && (w & (Layout::kReserved | Layout::kOffered)) == 0) {
+        if (context.deadline != nullptr) context.going_to_sleep();
         reserved = word.compare_exchange(w, w | Layout::kReserved, MemoryOrder::kAcqRel);
         if (reserved) w |= Layout::kReserved;
       } else {

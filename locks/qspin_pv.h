@@ -61,12 +61,12 @@ struct QspinPv {
     while (state == Node::kWaiting || state == Node::kHalted) {
       if (state == Node::kWaiting && !spinner.spin(node.state, state)) {
         if constexpr (Layout::kCanSleep) {
+          context.going_to_sleep();
           (void)node.state.compare_exchange(state, Node::kHalted, MemoryOrder::kAcqRel);  // V2
         } else {
           spinner.nap(node.state, state);
         }
       } else if (state == Node::kHalted) {
-        context.going_to_sleep();
         (void)P::futex_wait(node.state, Node::kHalted, kAnyBit, nullptr);
       }
       state = node.state.load(MemoryOrder::kAcquire);  // P4
@@ -120,12 +120,12 @@ struct QspinPv {
   static void halt(Word& word, bool keep_pending, WaitContext<P>& context) {
     Spinner<P> spinner(context);
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    if constexpr (Layout::kCanSleep) context.going_to_sleep();
     while ((w & Layout::kHeld) != 0) {
       const std::uint32_t asleep =
           (keep_pending ? w : w & ~Layout::kPending) | Layout::kSleeper;  // P5
       if (asleep != w && !word.compare_exchange(w, asleep, MemoryOrder::kAcqRel)) continue;
       if constexpr (Layout::kCanSleep) {
-        context.going_to_sleep();
         (void)P::futex_wait(word, asleep, wake_bit::kQueueHead, nullptr);
       } else {
         spinner.nap(word, asleep);

@@ -37,11 +37,11 @@ struct QspinQueue {
   static bool sleep_on(Word& word, std::uint32_t& w, std::uint32_t bit, WaitContext<P>& context,
                        Spinner<P>& spinner) {
     if constexpr (Layout::kCanSleep) {
+      context.going_to_sleep();  // before we can be served: nobody else shall pay for it
       if ((w & Layout::kSleeper) == 0) {
         if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel)) return false;
         w |= Layout::kSleeper;  // P5
       }
-      context.going_to_sleep();
       (void)P::futex_wait(word, w, bit, nullptr);
     } else {
       spinner.nap(word, w);
@@ -68,11 +68,11 @@ struct QspinQueue {
       std::uint32_t state = node.state.load(MemoryOrder::kAcquire);  // P4
       if (state == Node::kGranted) return;
       if (spinner.spin(node.state, state)) continue;
+      context.going_to_sleep();
       if (state == Node::kWaiting &&
           !node.state.compare_exchange(state, Node::kHalted, MemoryOrder::kAcqRel)) {
         continue;  // granted meanwhile
       }
-      context.going_to_sleep();
       (void)P::futex_wait(node.state, Node::kHalted, kAnyBit, nullptr);
     }
   }

@@ -124,11 +124,11 @@ struct TicketCore {
       const std::uint32_t ahead = (mine - head(w)) & kMask;
       if (Local::spin(word, w, mine, ahead, spinner)) continue;
       if constexpr (Layout::kCanSleep) {
+        context.going_to_sleep();  // before we can be served: nobody else shall pay for it
         if ((w & Layout::kSleeper) == 0) {
           if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel)) continue;  // P2
           w |= Layout::kSleeper;
         }
-        context.going_to_sleep();
         (void)P::futex_wait(word, w, sleep_bit(mine), nullptr);
       } else {
         spinner.nap(word, w);

@@ -29,6 +29,7 @@ bool deep();
 // Each file of cases adds its own.
 void add_explorer_cases(std::vector<Case>& cases);
 void add_lock_cases(std::vector<Case>& cases);
+void add_order_cases(std::vector<Case>& cases);
 void add_condvar_cases(std::vector<Case>& cases);
 void add_planted_lock_cases(std::vector<Case>& cases);
 void add_planted_condvar_cases(std::vector<Case>& cases);

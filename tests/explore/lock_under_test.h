@@ -49,7 +49,6 @@ inline Budget budget_of(const Setting& setting) {
 class Surroundings {
  public:
   static void reset(const Setting& setting) {
-    static QueueNode<P> nodes[kMaxThreads];
     static SlotTable<P> table;
     std::memset(static_cast<void*>(nodes), 0, sizeof nodes);
     table = SlotTable<P>(nodes, setting.slots);
@@ -81,7 +80,21 @@ class Surroundings {
     name_memory(&gate.outside, 4, "spin_gate.outside");
   }
 
+  static bool is_node_state(const void* address) {
+    for (const QueueNode<P>& node : nodes) {
+      if (address == &node.state) return true;
+    }
+    return false;
+  }
+  static bool is_node_borrowed(const void* address) {
+    for (const QueueNode<P>& node : nodes) {
+      if (address == &node.borrowed) return true;
+    }
+    return false;
+  }
+
   static inline Budget budget;
+  static inline QueueNode<P> nodes[kMaxThreads];
 };
 
 struct MutexCells {
@@ -152,6 +165,8 @@ class MutexUnderTest {
   }
 
   void destroy() { poison(&cells_, sizeof cells_); }
+  void begin_with(std::uint32_t word) { cells_.word.store(word, MemoryOrder::kRelaxed); }
+  void overwrite(std::uint32_t word) { (void)cells_.word.exchange(word, MemoryOrder::kRelease); }
   bool is_held() const { return (cells_.word.load(MemoryOrder::kRelaxed) & Layout::kHeld) != 0; }
   const P::Atomic32& word() const { return cells_.word; }
   const P::Atomic32& gate() const { return cells_.gate; }
@@ -212,6 +227,7 @@ class SpinUnderTest {
   }
 
   void destroy() { poison(&word_, sizeof word_); }
+  void begin_with(std::uint32_t word) { word_.store(word, MemoryOrder::kRelaxed); }
   bool is_held() const { return (word_.load(MemoryOrder::kRelaxed) & Layout::kLocked) != 0; }
   const P::Atomic32& word() const { return word_; }
   void check_free() const {

@@ -94,6 +94,7 @@ int run(int argc, char** argv) {
   std::vector<Case> cases;
   add_explorer_cases(cases);
   add_lock_cases(cases);
+  add_order_cases(cases);
   add_condvar_cases(cases);
   add_planted_lock_cases(cases);
   add_planted_condvar_cases(cases);

@@ -56,6 +56,14 @@ struct Scenarios {
     return program;
   }
 
+  // Each thread comes once, without data.
+  static Program visits(const Setting& setting, int threads) {
+    Program program = base(setting);
+    for (int i = 0; i < threads; ++i) program.threads.emplace_back(&visit);
+    program.finish = [] { lock.check_free(); };
+    return program;
+  }
+
   // One of the threads only tries.
   static Program trying(const Setting& setting, int threads) {
     Program program = base(setting);

@@ -1,0 +1,230 @@
+// Bugs planted in the locks, by changing what single operations do: each must be found.
+#include "case.h"
+#include "scenarios.h"
+
+namespace relock::explore {
+
+namespace {
+
+template <class Lock>
+const P::Atomic32& word() {
+  return Scenarios<Lock>::lock.word();
+}
+template <class Lock>
+const P::Atomic32& gate() {
+  return Scenarios<Lock>::lock.gate();
+}
+bool is_node_state(const void* address) {
+  return Surroundings::is_node_state(address);
+}
+
+template <class Lock>
+struct GateWakesNobody : Mutation {
+  bool drops_wake(const void* address, std::uint32_t) override { return address == &gate<Lock>(); }
+};
+template <class Lock>
+struct WordWakesNobody : Mutation {
+  bool drops_wake(const void* address, std::uint32_t) override { return address == &word<Lock>(); }
+};
+template <class Lock>
+struct OffersWakeNobody : Mutation {
+  bool drops_wake(const void* address, std::uint32_t bits) override {
+    return address == &word<Lock>() && bits == wake_bit::kReserved;
+  }
+};
+struct GrantWakesNobody : Mutation {
+  bool drops_wake(const void* address, std::uint32_t) override { return is_node_state(address); }
+};
+template <class Lock>
+struct WordInTwoSteps : Mutation {
+  bool splits_compare_exchange(const void* cell, std::uint32_t, std::uint32_t) override {
+    return cell == &word<Lock>();
+  }
+};
+struct GrantInTwoSteps : Mutation {
+  bool splits_exchange(const void* cell) override { return is_node_state(cell); }
+};
+struct NodesBorrowedTwice : Mutation {
+  bool splits_compare_exchange(const void* cell, std::uint32_t old, std::uint32_t now) override {
+    return Surroundings::is_node_borrowed(cell) && old == 0 && now == 1;
+  }
+};
+template <class Lock>
+struct GateStandsStill : Mutation {
+  bool drops_update(const void* cell, Update) override { return cell == &gate<Lock>(); }
+};
+template <class Lock>
+struct SleepsWithoutLooking : Mutation {
+  bool ignores_value(const void* cell) override {
+    return cell == &gate<Lock>() || cell == &word<Lock>();
+  }
+};
+struct NodeSleepsWithoutLooking : Mutation {
+  bool ignores_value(const void* cell) override { return is_node_state(cell); }
+};
+template <class Lock>
+struct NobodyRegisters : Mutation {
+  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+    const bool registers = cell == &word<Lock>() && now == old + Lock::Layout::kPassiveOne;
+    return registers ? old : now;
+  }
+};
+template <class Lock>
+struct SleepersNotMarked : Mutation {
+  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+    const bool marks = cell == &word<Lock>() && now == (old | Lock::Layout::kSleeper) && now != old;
+    return marks ? old : now;
+  }
+};
+template <class Lock>
+struct HeadTakesNothing : Mutation {
+  bool drops_update(const void* cell, Update how) override {
+    return cell == &word<Lock>() && how == Update::kOr;
+  }
+};
+template <class Lock>
+struct ServesTwoTickets : Mutation {
+  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+    constexpr std::uint32_t kOne = 1u << Lock::Layout::kTicketHeadShift;
+    const bool serves = cell == &word<Lock>() && now == old + kOne;
+    return serves ? now + kOne : now;
+  }
+};
+template <class Lock>
+struct WideRelease : Mutation {
+  bool widens_byte_store(const void* cell) override { return cell == &word<Lock>(); }
+};
+struct ChildKeepsGhosts : Mutation {
+  bool hides_fork() override { return true; }
+};
+
+template <class Bug>
+Mutation* planted() {
+  static Bug bug;
+  return &bug;
+}
+
+Setting parking(std::uint32_t admitted_limit, Mutation* bug) {
+  Setting setting;
+  setting.admitted_limit = admitted_limit;
+  setting.bug = bug;
+  return setting;
+}
+
+Setting spinning(Mutation* bug) {
+  Setting setting = parking(3, bug);
+  setting.mode = WaitMode::kSpin;
+  return setting;
+}
+
+// Looks at the word after it has let go, as if to decide whom to wake.
+template <class Lock>
+struct LooksAfterRelease : Lock {
+  void unlock() {
+    Lock::unlock();
+    (void)this->word().load(MemoryOrder::kRelaxed);
+  }
+};
+// Gives the owner's fast release to everybody: waiters are forgotten.
+template <class Lock>
+struct ForgetsEverybody : Lock {
+  void unlock() { this->overwrite(Lock::Layout::kFree); }
+};
+
+Bounds bounds_of(int timeouts = 0) {
+  Bounds bounds;
+  bounds.preemptions = 2;
+  bounds.timeouts = timeouts;
+  return bounds;
+}
+
+class Planted {
+ public:
+  explicit Planted(std::vector<Case>& cases) : cases_(cases) {}
+
+  void add(const std::string& name, Program program, const char* reason, int timeouts = 0) {
+    cases_.push_back({"planted: " + name, std::move(program), bounds_of(timeouts),
+                      Expect::kFailure, reason});
+  }
+
+  // Bugs in what all mutexes share.
+  template <class Lock>
+  void add_gate(const std::string& lock) {
+    using S = Scenarios<Lock>;
+    add("the gate wakes nobody/" + lock, S::visits(parking(1, planted<GateWakesNobody<Lock>>()), 3),
+        "lost wakeup");
+    add("the gate's number stands still/" + lock,
+        S::visits(parking(1, planted<GateStandsStill<Lock>>()), 3), "lost wakeup");
+    add("sleeps without looking/" + lock,
+        S::visits(parking(1, planted<SleepsWithoutLooking<Lock>>()), 3), "lost wakeup");
+    add("sleeps without being registered/" + lock,
+        S::visits(parking(1, planted<NobodyRegisters<Lock>>()), 3), "lost wakeup");
+    add("the word changes in two steps/" + lock,
+        S::visits(parking(1, planted<WordInTwoSteps<Lock>>()), 2), "");
+    add("an offer wakes nobody/" + lock,
+        S::giving_up(parking(1, planted<OffersWakeNobody<Lock>>()), 2, kSoon, false),
+        "lost wakeup");
+    add("a forked child keeps ghosts/" + lock,
+        S::forking(parking(3, planted<ChildKeepsGhosts>()), true), "");
+    add("looks after the release/" + lock,
+        Scenarios<LooksAfterRelease<Lock>>::destroying(parking(1, nullptr), 2),
+        "after it was destroyed");
+    add("a release forgets everybody/" + lock,
+        Scenarios<ForgetsEverybody<Lock>>::visits(parking(1, nullptr), 2), "lost wakeup");
+  }
+
+  // Bugs in sleeping on the word.
+  template <class Lock>
+  void add_word(const std::string& lock) {
+    using S = Scenarios<Lock>;
+    add("the word wakes nobody/" + lock, S::visits(parking(3, planted<WordWakesNobody<Lock>>()), 3),
+        "lost wakeup");
+    add("sleepers are not marked/" + lock,
+        S::visits(parking(3, planted<SleepersNotMarked<Lock>>()), 3), "");
+  }
+
+  template <class Lock>
+  void add_queue(const std::string& lock) {
+    using S = Scenarios<Lock>;
+    add("a grant wakes nobody/" + lock, S::visits(parking(3, planted<GrantWakesNobody>()), 4),
+        "lost wakeup");
+    add("a grant in two steps/" + lock, S::visits(parking(3, planted<GrantInTwoSteps>()), 4),
+        "lost wakeup");
+    add("a node sleeps without looking/" + lock,
+        S::visits(parking(3, planted<NodeSleepsWithoutLooking>()), 4), "lost wakeup");
+    Setting one_node = parking(4, planted<NodesBorrowedTwice>());
+    one_node.slots = 1;
+    add("a node is borrowed twice/" + lock, S::visits(one_node, 4), "");
+  }
+
+ private:
+  std::vector<Case>& cases_;
+};
+
+}  // namespace
+
+void add_planted_lock_cases(std::vector<Case>& cases) {
+  using TasMutex = MutexUnderTest<Tas>;
+  using TicketMutex = MutexUnderTest<Ticket>;
+  using QueueMutex = MutexUnderTest<Qspinlock>;
+  using QueueSpin = SpinUnderTest<Qspinlock>;
+  Planted planted_in(cases);
+  planted_in.add_gate<TasMutex>("tas mutex");
+  planted_in.add_gate<TicketMutex>("ticket mutex");
+  planted_in.add_gate<QueueMutex>("qspinlock mutex");
+  planted_in.add_word<TicketMutex>("ticket mutex");
+  planted_in.add_word<QueueMutex>("qspinlock mutex");
+  planted_in.add_queue<QueueMutex>("qspinlock mutex");
+  planted_in.add("the queue head takes nothing/qspinlock mutex",
+                 Scenarios<QueueMutex>::visits(parking(4, planted<HeadTakesNothing<QueueMutex>>()), 4),
+                 "");
+  planted_in.add("two tickets are served at once/ticket mutex",
+                 Scenarios<TicketMutex>::visits(parking(3, planted<ServesTwoTickets<TicketMutex>>()), 3),
+                 "");
+  planted_in.add("a release wider than its byte/qspinlock spinlock",
+                 Scenarios<QueueSpin>::visits(spinning(planted<WideRelease<QueueSpin>>()), 3), "");
+  planted_in.add("the word changes in two steps/qspinlock spinlock",
+                 Scenarios<QueueSpin>::visits(spinning(planted<WordInTwoSteps<QueueSpin>>()), 2), "");
+}
+
+}  // namespace relock::explore
