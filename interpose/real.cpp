@@ -13,7 +13,9 @@ namespace {
 
 void* look_up(const char* name, const char* version) {
   void* found = nullptr;
-  if (version[0] != '\0') found = dlvsym(RTLD_NEXT, name, version);
+  if (version[0] != '\0' && g_real.dlvsym != nullptr) {
+    found = g_real.dlvsym(RTLD_NEXT, name, version);
+  }
   if (found == nullptr) found = dlsym(RTLD_NEXT, name);
   return found;
 }
@@ -25,10 +27,7 @@ void take_from(void* library, const char* name, Function* function) {
   }
 }
 
-// Through the C library's own handle, so that nothing in front of it is found.
-void resolve_libc_functions() {
-  void* library = g_real.dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return;
+void take_libc_functions(void* library) {
   take_from(library, "clock_gettime", &linux_detail::clock_function);
   take_from(library, "sem_init", &g_libc.sem_init);
   take_from(library, "sem_post", &g_libc.sem_post);
@@ -41,15 +40,22 @@ void resolve_libc_functions() {
 // pthread_mutex_lock is stored last: real() takes it as the sign that the table is complete. Two
 // threads that get here at once store the same values.
 void resolve_real_functions() {
+  using Dlvsym = void* (*)(void*, const char*, const char*);
+  g_real.dlvsym = reinterpret_cast<Dlvsym>(dlsym(RTLD_NEXT, "dlvsym"));
 #define RELOCK_SYMBOL(name, version, result, arguments)                                 \
   if (__builtin_strcmp(#name, "pthread_mutex_lock") != 0) {                             \
     g_real.name = reinterpret_cast<result(*) arguments>(look_up(#name, version));       \
   }
 #include "interpose/symbols.def"
 #undef RELOCK_SYMBOL
-  resolve_libc_functions();
+  take_libc_functions(RTLD_NEXT);
   auto* lock = reinterpret_cast<int (*)(pthread_mutex_t*)>(look_up("pthread_mutex_lock", ""));
   __atomic_store_n(&g_real.pthread_mutex_lock, lock, __ATOMIC_RELEASE);
+}
+
+void resolve_libc_functions() {
+  void* library = g_real.dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (library != nullptr) take_libc_functions(library);
 }
 
 }  // namespace relock

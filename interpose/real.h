@@ -19,7 +19,7 @@ struct RealFunctions {
 };
 
 // Functions of the C library that this library calls on lock paths, whatever the program has put in
-// front of them. Before the constructor: as linked.
+// front of them. Before the constructor: as linked. From it on: what comes behind this library.
 struct LibcFunctions {
   int (*sem_init)(sem_t*, int, unsigned) = ::sem_init;
   int (*sem_post)(sem_t*) = ::sem_post;
@@ -32,6 +32,10 @@ extern LibcFunctions g_libc;
 extern RealFunctions g_real;
 
 void resolve_real_functions();
+
+// LibcFunctions through the C library's own handle, so that nothing in front of it is found. Opens a
+// library: not before all constructors have run.
+void resolve_libc_functions();
 
 // The table, resolved now if it has not been yet.
 inline const RealFunctions& real() {

@@ -100,12 +100,9 @@ SpinRecord* spin_record(const void* spinlock) {
   return nullptr;
 }
 
-void open_profiler(char* const* environment) {
+void open_profiler() {
   char path[PATH_MAX];
   if (!plugin_path(path, sizeof path)) return say_no_profile("cannot tell where relock lies");
-  // Other libraries' constructors run inside dlopen and may read the environment; libc's own
-  // constructor, which sets it, has not run yet.
-  if (environ == nullptr) environ = const_cast<char**>(environment);
   void* plugin = real().dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) return say_no_profile(dlerror());
   auto* entry = reinterpret_cast<decltype(&relock_profiler_entry)>(
@@ -117,6 +114,7 @@ void open_profiler(char* const* environment) {
     return say_no_profile("librelock-profile.so is of another version");
   }
   g_runtime.recording = true;
+  g_runtime.mutex_needs_care = true;
 }
 
 }  // namespace relock

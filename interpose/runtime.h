@@ -63,6 +63,6 @@ inline const SpinBackend& spin_backend() {
 void after_fork_in_child();
 
 // Opens the recorder and fills g_runtime.profiler; on failure the program runs on unrecorded.
-void open_profiler(char* const* environment);
+void open_profiler();
 
 }  // namespace relock

@@ -3,7 +3,7 @@
 // The library is linked with -z initfirst: this constructor runs before any other, so that our fork
 // handlers are registered first (the child handler then runs before the program's own, the place
 // where it would first use a lock). libc's environ is not set yet at that time; the constructor's
-// third argument is.
+// third argument is. Nothing here may open a library (loader.cpp says why).
 #include <cstring>
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ void choose_locks() {
   runtime.spin_plain_release = runtime.spin->plain_release;
   runtime.mutex_is_glibcs = options.mutex == LockKind::kGlibc;
   runtime.spin_is_glibcs = options.spin == LockKind::kGlibc;
-  runtime.mutex_needs_care = runtime.mutex_is_glibcs || runtime.recording;
+  runtime.mutex_needs_care = runtime.mutex_is_glibcs;
   runtime.budget = budget_of(options, runtime.topology);
 }
 
@@ -69,7 +69,7 @@ void say_what_is_used() {
   line.add(", virtual machine ");
   line.add(runtime.topology.virtual_machine ? "yes" : "no");
   line.add(", profile ");
-  line.add(runtime.recording ? "on" : "off");
+  line.add(runtime.options.profile ? "on" : "off");
   say(line.data);
 }
 
@@ -85,7 +85,6 @@ __attribute__((constructor)) void start(int, char**, char** environment) {
   find_thread_id();
   find_rseq();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
-  if (runtime.options.profile) open_profiler(environment);
   choose_locks();
   if (runtime.options.verbose) say_what_is_used();
 }

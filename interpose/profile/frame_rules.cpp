@@ -46,6 +46,7 @@ struct Question {
 
 constexpr std::uint64_t kMadeUpStack = std::uint64_t{1} << 44;
 constexpr std::uint64_t kMadeUpBase = std::uint64_t{1} << 45;
+constexpr std::uint64_t kReadFromStack = std::uint64_t{1} << 46;
 constexpr std::int64_t kFarthest = 1 << 28;
 
 std::int64_t distance(std::uint64_t address, std::uint64_t from) {
@@ -106,7 +107,7 @@ int access_memory(unw_addr_space_t, unw_word_t address, unw_word_t* value, int w
       std::uint64_t word = 0;
       if (question->reader->read_word(address, &word)) return *value = word, 0;
     } else if (near(address, kMadeUpStack) || near(address, kMadeUpBase)) {
-      *value = address;
+      *value = address + kReadFromStack;  // near neither: a frame that depends on it is complex
       return 0;
     }
     if (!find_object(address, &question->object) || address + 8 > question->object.end) {
@@ -250,19 +251,21 @@ class UnwinderEntry {
 // A child may be made while another thread is inside libunwind; the pool's mutex would stay locked
 // in the child for ever. So fork waits until nobody is inside. The thread that forks from a signal
 // handler which interrupted its own walk must not wait for itself: its child goes on with the walk.
+constexpr int kForkWaits = 50000;  // of 20 us and more
 bool fork_holds_unwinder;
 bool fork_found_ready;
 
 void before_fork() {
   fork_found_ready = read(process->unwinder_ready) != 0;
   if (thread_state.busy != 0) return;
-  std::uint32_t open = 0;
-  while (!exchange_if(process->unwinder_lock, open, 1u)) {
-    open = 0;
+  for (int attempt = 0; attempt < kForkWaits; ++attempt) {
+    std::uint32_t open = 0;
+    fork_holds_unwinder = exchange_if(process->unwinder_lock, open, 1u);
+    if (fork_holds_unwinder) return;
     const timespec moment{0, 20000};
     system_call(SYS_nanosleep, &moment, nullptr);
   }
-  fork_holds_unwinder = true;
+  fork_found_ready = false;  // a thread that never came back from libunwind: the child stays out
 }
 void after_fork() {
   if (fork_holds_unwinder) publish(process->unwinder_lock, 0u);  // pairs with UnwinderEntry

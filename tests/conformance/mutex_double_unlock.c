@@ -1,7 +1,7 @@
 // A normal mutex survives being unlocked while it is not locked, and excludes as before afterwards.
 #include "mutex_kinds.h"
 
-enum { kThreads = 4, kRounds = 2000, kExtraUnlocks = 3 };
+enum { kThreads = 4, kRounds = 500, kExtraUnlocks = 3 };
 
 static pthread_mutex_t mutex;
 static long counter;

@@ -1,7 +1,7 @@
 // Mutual exclusion of every kind with 2, 8 and 64 threads, by all the ways of locking at once.
 #include "mutex_kinds.h"
 
-enum { kMaxThreads = 64, kAcquisitionsInAll = 960 };
+enum { kMaxThreads = 64, kAcquisitionsInAll = 384 };
 
 static pthread_mutex_t mutex;
 static int acquisitions_each;

@@ -5,7 +5,7 @@
 
 #include <sys/mman.h>
 
-enum { kThreads = 3, kObjects = 150 };
+enum { kThreads = 3, kObjects = 100 };
 
 typedef struct {
   pthread_mutex_t mutex;

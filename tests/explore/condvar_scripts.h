@@ -193,7 +193,18 @@ struct CondPrograms {
       if (under_mutex) cond.mutex.unlock();
       if (then_destroy && !under_mutex) cond.destroy();
     });
+    program.finish = &check_empty;
     return program;
+  }
+
+  // When all is over nobody is in the list, and nobody in the small lock.
+  static void check_empty() {
+    if (cond.cells.head.load(MemoryOrder::kRelaxed) != nullptr ||
+        cond.cells.tail.load(MemoryOrder::kRelaxed) != nullptr) {
+      fail("somebody is left in the list");
+    }
+    if (cond.cells.unconfirmed.load(MemoryOrder::kRelaxed) != 0) fail("somebody is unconfirmed");
+    if ((cond.cells.lock.load(MemoryOrder::kRelaxed) & 3) != 0) fail("the small lock is held");
   }
 
   static void receive() {
@@ -235,6 +246,7 @@ struct CondPrograms {
       looked_at(waiting) == 2 ? cond.signal() : cond.broadcast();
       cond.mutex.unlock();
     });
+    program.finish = &check_empty;
     return program;
   }
 
@@ -275,6 +287,7 @@ struct CondPrograms {
       cond.broadcast();
       cond.mutex.unlock();
     });
+    program.finish = &check_empty;
     return program;
   }
 };

@@ -44,11 +44,11 @@ struct Bounds {
   int spurious = 0;
   int timeouts = 0;
   int free_pauses = 0;
-  int idle_pauses = 8;
+  int idle_pauses = 40;
   int burnouts = 0;
   int steps = 3000;  // per execution
   std::uint64_t executions = 4'000'000;
-  std::int64_t nap_ns = 2'000'000;
+  std::int64_t nap_ns = 20'000'000;
   std::int64_t horizon_ns = 1'000'000'000'000;
 };
 

@@ -76,7 +76,7 @@ class CasesOf {
     if constexpr (Lock::kTimed) {
       Setting promoting = setting;
       promoting.promote_ns = 10'000'000'000;
-      add("3 threads, promoted by time", S::rounds(promoting, 3, 1), timed(3, 2));
+      add("3 threads, promoted by time", S::rounds(promoting, 3, 1), timed(3, 1));
     }
   }
 
@@ -90,6 +90,8 @@ class CasesOf {
   }
 
   void add(const char* what, Program program, Bounds bounds) {
+    // Adaptive waiters have one pause each (Setting): it may be over before anything changes.
+    if (mode_ == "adaptive") bounds.free_pauses = 1;
     cases_.push_back({std::string(what) + "/" + lock_ + "/" + mode_, std::move(program), bounds,
                       Expect::kPass, ""});
   }

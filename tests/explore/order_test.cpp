@@ -120,7 +120,7 @@ void add_cna(std::vector<Case>& cases, const std::string& name) {
     setting.admitted_limit = 4;
     setting.two_nodes = true;
     setting.local_hand_offs = local;
-    Bounds bounds = bounds_of(0);
+    Bounds bounds = bounds_of(1);
     bounds.delayed_stores = 0;
     cases.push_back({"4 threads on 2 nodes, " + std::to_string(local) + " local hand-offs/" + name,
                      Scenarios<Lock>::visits(setting, 4), bounds, Expect::kPass, ""});

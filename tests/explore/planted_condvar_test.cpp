@@ -80,13 +80,12 @@ void add_planted_condvar_cases(std::vector<Case>& cases) {
       C::tokens_for(1, false, true, false, kNone, planted<PostWakesNobody>()), bounds_of(),
       "lost wakeup");
   add("a small lock taken in two steps",
-      C::tokens_for(2, true, false, false, kNone, planted<SmallLockInTwoSteps>()), bounds_of(), "");
+      C::signal_races(false, kNone, planted<SmallLockInTwoSteps>()), bounds_of(1), "");
   add("a small lock whose release wakes nobody",
-      C::tokens_for(2, false, false, false, kNone, planted<SmallLockWakesNobody>()), bounds_of(0, 1),
+      C::signal_races(false, kNone, planted<SmallLockWakesNobody>()), bounds_of(1, 1),
       "lost wakeup");
   add("a small lock that forgets its sleepers",
-      C::tokens_for(2, false, false, false, kNone, planted<SmallLockForgetsSleepers>()),
-      bounds_of(0, 1), "");
+      C::signal_races(false, kNone, planted<SmallLockForgetsSleepers>()), bounds_of(1, 1), "");
   add("a waiter taken in two steps",
       C::signal_races(false, kNone, planted<TakesInTwoSteps>()), bounds_of(1), "");
   add("a taken waiter that destroy does not know of",

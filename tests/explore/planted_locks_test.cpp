@@ -143,8 +143,9 @@ class Planted {
   explicit Planted(std::vector<Case>& cases) : cases_(cases) {}
 
   void add(const std::string& name, Program program, const char* reason, int timeouts = 0) {
-    cases_.push_back({"planted: " + name, std::move(program), bounds_of(timeouts),
-                      Expect::kFailure, reason});
+    Bounds bounds = bounds_of(timeouts);
+    bounds.free_pauses = 1;
+    cases_.push_back({"planted: " + name, std::move(program), bounds, Expect::kFailure, reason});
   }
 
   // Bugs in what all mutexes share.
@@ -188,8 +189,9 @@ class Planted {
     using S = Scenarios<Lock>;
     add("a grant wakes nobody/" + lock, S::visits(parking(3, planted<GrantWakesNobody>()), 4),
         "lost wakeup");
-    add("a grant in two steps/" + lock, S::visits(parking(3, planted<GrantInTwoSteps>()), 4),
-        "lost wakeup");
+    Setting pausing = parking(3, planted<GrantInTwoSteps>());
+    pausing.mode = WaitMode::kAdaptive;
+    add("a grant in two steps/" + lock, S::visits(pausing, 4), "lost wakeup");
     add("a node sleeps without looking/" + lock,
         S::visits(parking(3, planted<NodeSleepsWithoutLooking>()), 4), "lost wakeup");
     Setting one_node = parking(4, planted<NodesBorrowedTwice>());

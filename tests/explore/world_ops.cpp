@@ -257,8 +257,11 @@ void World::pause() {
 WaitResult World::futex_wait(void* address, std::uint32_t expected, std::uint32_t bitset,
                              const Deadline* deadline) {
   if (!running_) return WaitResult::kValueChanged;
-  const int index = arrive(address, 4, Access::kRead);
   me().burning = false;
+  Cell& slept_on = memory_.cell(memory_.cell_at(address, 4));
+  learned_ = learned_ || !slept_on.shared;
+  slept_on.shared = true;  // a wake may come from elsewhere even if nobody writes the cell
+  const int index = arrive(address, 4, Access::kRead);
   commit_all(current_);
   const std::uint64_t value = memory_.committed(index);
   observe(value);

@@ -284,9 +284,11 @@ void killed() {
 extern "C" [[gnu::noinline]] void realigned_frame(void (*next)(int), int size) {
   alignas(128) volatile char aligned[256];
   volatile char* sized = static_cast<volatile char*>(__builtin_alloca(static_cast<size_t>(size)));
-  aligned[0] = sized[0] = 1;
+  aligned[0] = 1;
+  sized[0] = 1;
   next(size);
-  aligned[1] = sized[1] = 2;
+  aligned[1] = 2;
+  sized[1] = 2;
 }
 extern "C" [[gnu::noinline]] void sized_frame(int size) {
   volatile char* sized = static_cast<volatile char*>(__builtin_alloca(static_cast<size_t>(size)));
@@ -300,8 +302,10 @@ extern "C" [[gnu::noinline]] void sized_frame(int size) {
 namespace {
 
 void odd_frames() {
-  realigned_frame(sized_frame, 1000);
-  realigned_frame(sized_frame, 3000);
+  for (const int size : {1000, 3000}) {
+    realigned_frame(sized_frame, size);
+    STAYS_A_CALL;
+  }
 }
 
 // A deep recursion: the innermost frames are kept, and the stack below what was seen is looked at.

@@ -102,7 +102,7 @@ expect_in "a wait in a signal handler on its own stack leads back into the progr
 drive odd
 report "${profiles[0]}"
 expect_in "realigned and sized frames are passed" "$report_out" sized_frame realigned_frame odd_frames main
-expect "one stack each for two frame sizes reads as one" \
+expect "two sizes of a frame are one stack" \
   "$(squeezed "$report_out" | grep -c '100.0% 2.00 us, 2 samples: waits in')" 1
 drive deep
 report "${profiles[0]}"

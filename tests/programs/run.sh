@@ -12,7 +12,7 @@ preload=$(readlink -f "$BUILD")/librelock.so
 locks=${LOCKS:-$(sed -n 's/^ *RELOCK_LOCK_ROW([^"]*"\([^"]*\)".*/\1/p' locks/lock_list.def)}
 
 # Scales that make each take about half a second bare on two CPUs.
-quick="sysbench_threads:0.3 sysbench_mutex:0.15 stress_pthread:0.1
+quick="sysbench_threads:0.15 sysbench_mutex:0.15 stress_pthread:0.1
   tokyo_hash:0.3 kyoto_hash:0.2 kyoto_mutex:0.1 rocksdb_cache:0.3 jemalloc:0.2 ruby:0.3 python:0.2
   zstd:0.3 pigz:0.2 redis:0.3 git:0.3 deepbind:0.5"
 if [ $# -gt 0 ]; then
