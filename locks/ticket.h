@@ -66,13 +66,16 @@ struct TicketCore {
   }
   static constexpr std::uint32_t taken(std::uint32_t word) { return word | Layout::kLocked; }
 
+  static constexpr std::uint32_t kAnyTicket = 0xffff;
   static constexpr std::uint32_t sleep_bit(std::uint32_t ticket) { return 1u << (ticket & 15); }
 
   static constexpr Release release(std::uint32_t word) {
     if (!has_waiters(word)) {
       const std::uint32_t used =
           kBothMask | Layout::kLocked | Layout::kSleeper | Layout::kQueued;
-      return {Layout::with_epoch(word & ~used, 0), 0};
+      // S without a ticket out: a sleeper whose ticket a double unlock has passed.
+      const std::uint32_t lost = (word & Layout::kSleeper) != 0 ? kAnyTicket : 0;
+      return {Layout::with_epoch(word & ~used, 0), lost};
     }
     const std::uint32_t served = head(word);
     std::uint32_t next = with_head(word, served + 1);
