@@ -43,9 +43,7 @@ constexpr SpinBackend kSpinBackends[] = {
 
 }  // namespace
 
-const MutexBackend& mutex_backend(LockKind kind) {
-  return kMutexBackends[static_cast<int>(kind)];
-}
+const MutexBackend& mutex_backend(LockKind kind) { return kMutexBackends[static_cast<int>(kind)]; }
 const SpinBackend& spin_backend(LockKind kind) { return kSpinBackends[static_cast<int>(kind)]; }
 
 }  // namespace relock

@@ -163,8 +163,8 @@ int wait_shared(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* tim
   (void)mutex_release_for_wait(mutex);
   int result = 0;
   pthread_cleanup_push(shared_cancelled, &wait);
-  result = real().pthread_cond_clockwait(cond, &wait.stand_in, clock,
-                                         last ? timeout->when : &slice);
+  result =
+      real().pthread_cond_clockwait(cond, &wait.stand_in, clock, last ? timeout->when : &slice);
   pthread_cleanup_pop(0);
   real().pthread_mutex_unlock(&wait.stand_in);
   const int error = mutex_reacquire_after_wait(mutex);

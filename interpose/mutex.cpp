@@ -137,14 +137,15 @@ bool looks_held(MutexView mutex) {
 int lock_glibcs(MutexView mutex, const Timeout* timeout) {
   pthread_mutex_t* const object = mutex.object();
   const auto lock = [&] {
-    return timeout == nullptr ? real().pthread_mutex_lock(object)
-                              : real().pthread_mutex_clocklock(object, timeout->clock, timeout->when);
+    return timeout == nullptr
+               ? real().pthread_mutex_lock(object)
+               : real().pthread_mutex_clocklock(object, timeout->clock, timeout->when);
   };
   if (!g_runtime.recording) return lock();
   // A try leaves traces in a robust mutex that cannot be recovered; there a look must do.
-  int error = !mutex.is_robust()    ? real().pthread_mutex_trylock(object)
+  int error = !mutex.is_robust()  ? real().pthread_mutex_trylock(object)
               : looks_held(mutex) ? EBUSY
-                                    : lock();
+                                  : lock();
   if (error == EBUSY) {
     RecordedWait wait(object, RELOCK_KIND_MUTEX, mark_of_glibcs(mutex));
     wait.begin();

@@ -17,7 +17,8 @@
 //
 // pthread_cond_t (48 bytes):
 //   0 lock  4 epoch of the list  8 head  16 tail  24 unconfirmed   ours
-//  36 __wrefs: bit 0 process-shared, bit 1 CLOCK_MONOTONIC   glibc's meaning, and the only word that
+//  36 __wrefs: bit 0 process-shared, bit 1 CLOCK_MONOTONIC   glibc's meaning, and the only word
+//  that
 //     tells whose the object is
 #pragma once
 
@@ -81,9 +82,7 @@ class MutexView {
   static_assert(offsetof(pthread_mutex_t, __data.__kind) == 16);
   static_assert(sizeof(pthread_mutex_t) >= kMark + 4);
 
-  Atomic32& cell(std::size_t offset) const {
-    return *reinterpret_cast<Atomic32*>(bytes_ + offset);
-  }
+  Atomic32& cell(std::size_t offset) const { return *reinterpret_cast<Atomic32*>(bytes_ + offset); }
 
   char* bytes_;
 };
@@ -125,7 +124,9 @@ class RwlockView {
   LinuxAtomic32& acquisitions() const {
     return *reinterpret_cast<LinuxAtomic32*>(bytes_ + kSpare + 4);
   }
-  bool is_shared() const { return reinterpret_cast<pthread_rwlock_t*>(bytes_)->__data.__shared != 0; }
+  bool is_shared() const {
+    return reinterpret_cast<pthread_rwlock_t*>(bytes_)->__data.__shared != 0;
+  }
 
  private:
 #if defined(__x86_64__)

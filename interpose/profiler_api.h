@@ -41,23 +41,24 @@ enum RelockWaitOutcome {
 /* What the interposer tells the recorder when it opens it. Strings live as long as the process. */
 struct RelockHost {
   uint32_t version;
-  uint32_t flags; /* reserved, 0 */
-  const char* profile_dir;  /* RELOCK_PROFILE_DIR or "" for the current directory */
-  const char* log_file;     /* RELOCK_LOG_FILE or "" for standard error */
-  uint32_t log_interval_s;  /* 0: at exit only */
-  uint32_t samples_per_s;   /* upper bound on stacks taken per second and process */
-  uint32_t stacks;          /* 0: no stacks at all */
+  uint32_t flags;              /* reserved, 0 */
+  const char* profile_dir;     /* RELOCK_PROFILE_DIR or "" for the current directory */
+  const char* log_file;        /* RELOCK_LOG_FILE or "" for standard error */
+  uint32_t log_interval_s;     /* 0: at exit only */
+  uint32_t samples_per_s;      /* upper bound on stacks taken per second and process */
+  uint32_t stacks;             /* 0: no stacks at all */
   const char* mutex_lock_name; /* lock serving mutexes, as in lock_list.def */
   const char* spin_lock_name;
   const char* rwlock_name;
-  const char* wait_name;    /* spin, park or adaptive */
-  /* The counter of a live object in a loaded library's data, asked for at the end; null: unknown. */
+  const char* wait_name; /* spin, park or adaptive */
+  /* The counter of a live object in a loaded library's data, asked for at the end; null: unknown.
+   */
   uint64_t (*acquisitions)(const void* object, int kind);
 };
 
-/* Functions of the recorder. All are safe from any thread, also nested in a signal handler (a nested
-   call may be dropped and counted); none allocates from the program's heap, takes a lock that the
-   program can see, or changes errno. */
+/* Functions of the recorder. All are safe from any thread, also nested in a signal handler (a
+   nested call may be dropped and counted); none allocates from the program's heap, takes a lock
+   that the program can see, or changes errno. */
 struct RelockProfiler {
   uint32_t version;
   /* A waiter, not inside the critical section. now_ns: CLOCK_MONOTONIC. */

@@ -42,9 +42,9 @@ void take_libc_functions(void* library) {
 void resolve_real_functions() {
   using Dlvsym = void* (*)(void*, const char*, const char*);
   g_real.dlvsym = reinterpret_cast<Dlvsym>(dlsym(RTLD_NEXT, "dlvsym"));
-#define RELOCK_SYMBOL(name, version, result, arguments)                                 \
-  if (__builtin_strcmp(#name, "pthread_mutex_lock") != 0) {                             \
-    g_real.name = reinterpret_cast<result(*) arguments>(look_up(#name, version));       \
+#define RELOCK_SYMBOL(name, version, result, arguments)                           \
+  if (__builtin_strcmp(#name, "pthread_mutex_lock") != 0) {                       \
+    g_real.name = reinterpret_cast<result(*) arguments>(look_up(#name, version)); \
   }
 #include "interpose/symbols.def"
 #undef RELOCK_SYMBOL

@@ -33,14 +33,15 @@ extern RealFunctions g_real;
 
 void resolve_real_functions();
 
-// LibcFunctions through the C library's own handle, so that nothing in front of it is found. Opens a
-// library: not before all constructors have run.
+// LibcFunctions through the C library's own handle, so that nothing in front of it is found. Opens
+// a library: not before all constructors have run.
 void resolve_libc_functions();
 
 // The table, resolved now if it has not been yet.
 inline const RealFunctions& real() {
   // Pairs with the release at the end of resolve_real_functions(), in case two threads come first.
-  if (__builtin_expect(__atomic_load_n(&g_real.pthread_mutex_lock, __ATOMIC_ACQUIRE) == nullptr, 0)) {
+  if (__builtin_expect(__atomic_load_n(&g_real.pthread_mutex_lock, __ATOMIC_ACQUIRE) == nullptr,
+                       0)) {
     resolve_real_functions();
   }
   return g_real;

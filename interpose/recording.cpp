@@ -105,8 +105,8 @@ void open_profiler() {
   if (!plugin_path(path, sizeof path)) return say_no_profile("cannot tell where relock lies");
   void* plugin = real().dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) return say_no_profile(dlerror());
-  auto* entry = reinterpret_cast<decltype(&relock_profiler_entry)>(
-      dlsym(plugin, "relock_profiler_entry"));
+  auto* entry =
+      reinterpret_cast<decltype(&relock_profiler_entry)>(dlsym(plugin, "relock_profiler_entry"));
   if (entry == nullptr) return say_no_profile("librelock-profile.so is of another version");
   const RelockHost host = host_description();
   if (entry(&host, &g_runtime.profiler) != 0) return;  // it has said why

@@ -33,7 +33,7 @@ struct ForkWiped {
 
 ForkWiped* g_wiped;
 std::ptrdiff_t g_rseq_offset;  // from the thread pointer; 0: no rseq area
-LinuxAtomic32 g_kept_epoch;  // as in ForkWiped, but kept over fork: the child's is the next
+LinuxAtomic32 g_kept_epoch;    // as in ForkWiped, but kept over fork: the child's is the next
 SlotTable<LinuxPlatform> g_slots;
 TicketQueueTable<LinuxPlatform> g_ticket_queues;
 
@@ -90,9 +90,7 @@ std::uint32_t LinuxPlatform::epoch() {
   return likely(known != 0) ? known - 1 : count_epoch();
 }
 
-SlotTable<LinuxPlatform>* LinuxPlatform::slots() {
-  return g_wiped == nullptr ? nullptr : &g_slots;
-}
+SlotTable<LinuxPlatform>* LinuxPlatform::slots() { return g_wiped == nullptr ? nullptr : &g_slots; }
 
 TicketQueueTable<LinuxPlatform>* LinuxPlatform::ticket_queues() {
   return g_wiped == nullptr ? nullptr : &g_ticket_queues;
@@ -115,7 +113,8 @@ int LinuxPlatform::cpu() {
 int LinuxPlatform::node() {
   const Topology& topology = g_runtime.topology;
   if (topology.nodes <= 1) return 0;
-  if (topology.by_thread) return static_cast<int>(slot_hint() % static_cast<unsigned>(topology.nodes));
+  if (topology.by_thread)
+    return static_cast<int>(slot_hint() % static_cast<unsigned>(topology.nodes));
   return topology.node_of(cpu());
 }
 

@@ -20,7 +20,8 @@ std::uint32_t count_acquisition(RwlockView view) {
 
 // Tries first, so that only a real wait is timed. `lock` is the call that waits.
 template <class Lock>
-int lock_recorded(pthread_rwlock_t* rwlock, RelockObjectKind kind, TryFunction try_lock, Lock lock) {
+int lock_recorded(pthread_rwlock_t* rwlock, RelockObjectKind kind, TryFunction try_lock,
+                  Lock lock) {
   RwlockView view(rwlock);
   int error = try_lock(rwlock);
   if (error == 0) {

@@ -66,8 +66,7 @@ __attribute__((noinline)) int lock_any(pthread_spinlock_t* lock) {
 __attribute__((noinline)) int trylock_any(pthread_spinlock_t* lock) {
   LinuxAtomic32& word = word_of(lock);
   const bool ours = Layout::is_ours(word.load(MemoryOrder::kRelaxed));
-  const bool taken =
-      ours ? spin_backend().try_lock(word) : real().pthread_spin_trylock(lock) == 0;
+  const bool taken = ours ? spin_backend().try_lock(word) : real().pthread_spin_trylock(lock) == 0;
   if (unlikely(g_runtime.recording)) {
     const auto address = const_cast<const int*>(lock);
     if (taken) {
@@ -101,27 +100,35 @@ __attribute__((noinline)) int unlock_any(pthread_spinlock_t* lock) {
 using relock::g_runtime;
 
 RELOCK_EXPORT(int, pthread_spin_lock, (pthread_spinlock_t * lock)) {
-  if (relock::likely(!g_runtime.recording) && relock::likely(relock::take_free(relock::word_of(lock)))) {
+  if (relock::likely(!g_runtime.recording) &&
+      relock::likely(relock::take_free(relock::word_of(lock)))) {
     return 0;
   }
   return relock::lock_any(lock);
 }
 
 RELOCK_EXPORT(int, pthread_spin_trylock, (pthread_spinlock_t * lock)) {
-  if (relock::likely(!g_runtime.recording) && relock::likely(relock::take_free(relock::word_of(lock)))) {
+  if (relock::likely(!g_runtime.recording) &&
+      relock::likely(relock::take_free(relock::word_of(lock)))) {
     return 0;
   }
   return relock::trylock_any(lock);
 }
 
 // Where the algorithm allows it (all but those with a ticket in the low byte) the release is a
-// plain store: it clears the locked bit and leaves waiters and marker alone.
+// plain store: it clears the locked bit and leaves waiters and marker alone. Elsewhere it is one
+// compare-exchange while nobody waits.
 RELOCK_EXPORT(int, pthread_spin_unlock, (pthread_spinlock_t * lock)) {
   relock::LinuxAtomic32& word = relock::word_of(lock);
-  const bool ours = relock::SpinLayout::is_ours(word.load(relock::MemoryOrder::kRelaxed));
-  if (relock::likely(ours) && relock::likely(g_runtime.spin_plain_release) &&
-      relock::likely(!g_runtime.recording)) {
+  if (relock::unlikely(g_runtime.recording)) return relock::unlock_any(lock);
+  std::uint32_t seen = word.load(relock::MemoryOrder::kRelaxed);
+  if (relock::likely(g_runtime.spin_plain_release) &&
+      relock::likely(relock::SpinLayout::is_ours(seen))) {
     word.store_low_byte(0, relock::MemoryOrder::kRelease);  // P1
+    return 0;
+  }
+  if (seen == relock::kLocked &&
+      word.compare_exchange(seen, relock::kFree, relock::MemoryOrder::kRelease)) {  // P1
     return 0;
   }
   return relock::unlock_any(lock);

@@ -1,10 +1,10 @@
 // auto-ticket: a ticket lock at low contention, a queued one at high.
 //
 // The idea: with few waiters nothing beats looking at the lock word. With many, every release makes
-// all of them fetch the word again. So a waiter that finds kQueueAt others ahead of it takes a queue
-// for the lock from a fixed table hashed by the lock's address; from then on each waiter looks at an
-// element of its own in that queue, and the releaser touches only the next one's. When a release
-// finds nobody waiting, the queue goes back and the lock is a plain ticket lock again.
+// all of them fetch the word again. So a waiter that finds kQueueAt others ahead of it takes a
+// queue for the lock from a fixed table hashed by the lock's address; from then on each waiter
+// looks at an element of its own in that queue, and the releaser touches only the next one's. When
+// a release finds nobody waiting, the queue goes back and the lock is a plain ticket lock again.
 //
 // Word: ticket.h, and Q ("a queue may be serving this lock"). Tickets decide who owns the lock, in
 // both modes; the queue only says when to look. So everything about queues may be late or missing

@@ -52,9 +52,9 @@ struct CondNode {
 
   CondNode* next = nullptr;
   CondNode* previous = nullptr;
-  CondNode* chained = nullptr;   // to be woken by us once we own the mutex (C3)
-  const void* mutex = nullptr;   // null: wake directly, never chain
-  bool by_broadcast = false;     // C3
+  CondNode* chained = nullptr;  // to be woken by us once we own the mutex (C3)
+  const void* mutex = nullptr;  // null: wake directly, never chain
+  bool by_broadcast = false;    // C3
   typename P::Atomic32 state;
   Parker parker;
 };

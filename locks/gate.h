@@ -29,7 +29,8 @@
 //
 // Memory order (P1 of each algorithm is the critical section; here is who sees whom):
 //   G1  passive+1 is a compare-exchange on a word that shows an owner, an offer, an admitted waiter
-//       or A. Whoever releases next does so by compare-exchange on the same word: it sees the count.
+//       or A. Whoever releases next does so by compare-exchange on the same word: it sees the
+//       count.
 //   G2  a sleeper reads `gate` (acquire) before it looks at the word; a release sets A, then
 //       advances `gate` (release), then lets go. If the sleeper read the new sequence it sees A;
 //       if the old one, futex_wait refuses or the wake finds it.
@@ -48,8 +49,8 @@ namespace relock {
 // `Object` gives access to one mutex: word(), gate(), epoch(), tuning(), owner(), each a
 // P::Atomic32&. epoch: bit 31 being repaired, bit 30 the last release was an offer, bits 16-29
 // admitted waiters (kept where the word does not tell and more than one is allowed), bits 0-15
-// P::epoch() at the last contention, modulo 65536. tuning: bits 0-15 learned spin allowance + 1 (0: none yet),
-// bits 16-31 the algorithm's (pv: slot of a halted queue head, for the release to kick).
+// P::epoch() at the last contention, modulo 65536. tuning: bits 0-15 learned spin allowance + 1 (0:
+// none yet), bits 16-31 the algorithm's (pv: slot of a halted queue head, for the release to kick).
 template <class P, template <class, class> class AlgorithmOf, class Object>
 class GatedMutex {
  public:
@@ -60,7 +61,8 @@ class GatedMutex {
   // A try that copes with every state of the word. Never waits.
   static bool try_lock(Object object) {
     std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
-    // A word with ghosts must not be taken: who repairs it would find no owner yet and free it (G4).
+    // A word with ghosts must not be taken: who repairs it would find no owner yet and free it
+    // (G4).
     if ((w & kGhosts) != 0 && stale(object)) {
       repair(object);
       w = object.word().load(MemoryOrder::kRelaxed);
@@ -177,8 +179,8 @@ class GatedMutex {
     return admitted(object, w, context) + on_its_way < context.budget->admitted_limit;
   }
 
-  // A waiter whose sleep has reached its bound may come in, one beyond the limit: if more did, a lock
-  // that is held for long would gather them all. Without ticket or node it needs R to be free.
+  // A waiter whose sleep has reached its bound may come in, one beyond the limit: if more did, a
+  // lock that is held for long would gather them all. Without ticket or node it needs R to be free.
   static bool may_be_promoted(Object object, std::uint32_t w, const WaitContext<P>& context) {
     if (!may_reserve(w, context)) return false;
     return admitted(object, w, context) <= context.budget->admitted_limit;
@@ -293,7 +295,8 @@ class GatedMutex {
   static Deadline promotion_of(Object object, const WaitContext<P>& context) {
     const std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
     const std::uint64_t place = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
-    return P::after_ns((context.budget->promote_ns * (place == 0 ? 1 : place)) << context.promotions);
+    return P::after_ns((context.budget->promote_ns * (place == 0 ? 1 : place))
+                       << context.promotions);
   }
 
   // Which of two deadlines comes first, across clocks.
@@ -399,7 +402,8 @@ class GatedMutex {
     if (next > most) next = most;
     if (next > 0xfffe) next = 0xfffe;
     const std::uint32_t updated = (cell & ~0xffffu) | (next + 1);
-    if (updated != cell) (void)object.tuning().compare_exchange(cell, updated, MemoryOrder::kRelaxed);
+    if (updated != cell)
+      (void)object.tuning().compare_exchange(cell, updated, MemoryOrder::kRelaxed);
   }
 
   // ---- ghosts ----
@@ -430,7 +434,8 @@ class GatedMutex {
     std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);
     for (;;) {
       if ((seen & (kRepairing | kEpochMask)) == now) return;
-      if ((seen & (kRepairing | kEpochMask)) == (now | kRepairing)) {  // another thread of this process is at it
+      if ((seen & (kRepairing | kEpochMask)) ==
+          (now | kRepairing)) {  // another thread of this process is at it
         wait_for_repair(object, seen);
         seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
         continue;

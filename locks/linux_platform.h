@@ -153,9 +153,8 @@ struct LinuxPlatform {
   }
 
   static int futex_wake(const void* address, int count, std::uint32_t bitset) {
-    const long result =
-        linux_detail::futex(address, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
-                            static_cast<std::uint32_t>(count), nullptr, bitset);
+    const long result = linux_detail::futex(address, FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG,
+                                            static_cast<std::uint32_t>(count), nullptr, bitset);
     return result < 0 ? 0 : static_cast<int>(result);  // the page may be gone: nobody to wake
   }
 

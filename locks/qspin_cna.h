@@ -103,9 +103,8 @@ struct QspinCna {
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
     while (Queue::tail(w) == mine) {
       const bool alone = node.secondary_head == nullptr;
-      const std::uint32_t left =
-          alone ? Queue::without_waiters(w)
-                : Queue::with_tail(w, slots.tail_of(node.secondary_tail));
+      const std::uint32_t left = alone ? Queue::without_waiters(w)
+                                       : Queue::with_tail(w, slots.tail_of(node.secondary_tail));
       if (word.compare_exchange(w, left | Layout::kLocked, MemoryOrder::kAcqRel)) {  // P1, P2
         if (!alone) pass_role(*node.secondary_head, nullptr, nullptr, 0);
         return true;

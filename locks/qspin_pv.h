@@ -12,7 +12,8 @@
 // A node's state:
 //   kWaiting -> kHalted    the waiter: allowance used up, sleeps on `state`
 //   kWaiting -> kGranted   the new owner: the successor is head and awake
-//   kHalted  -> kHashed    the new owner: the successor is head but stays asleep; its slot goes into
+//   kHalted  -> kHashed    the new owner: the successor is head but stays asleep; its slot goes
+//   into
 //                          the mutex's aux cell and S into the word, so that the release kicks it
 // The head: sets pending and spins; its allowance used up, it clears pending, sets S and sleeps on
 // the word. Stealing is possible only while pending is clear: while the head is halted or not there
@@ -25,7 +26,8 @@
 //   V1  aux is written (relaxed) before S is set (release) by the owner; the owner that releases
 //       reads S (acquire, or is the same thread) before aux.
 //   V2  kHashed is a compare-exchange from kHalted: a waiter that has not gone to sleep yet finds
-//       that `state` is no longer kHalted (futex_wait refuses), one that sleeps is found by the kick.
+//       that `state` is no longer kHalted (futex_wait refuses), one that sleeps is found by the
+//       kick.
 //
 // Source: the Linux kernel's qspinlock_paravirt.h (Waiman Long). Ours: futex addresses replace the
 // hash from lock to CPU; the bound.

@@ -87,7 +87,8 @@ struct QspinQueue {
     }
   }
 
-  // Makes `next` the queue head. Its node may be given back at once: only the address is used after.
+  // Makes `next` the queue head. Its node may be given back at once: only the address is used
+  // after.
   static void grant(Node& next) {
     if (next.state.exchange(Node::kGranted, MemoryOrder::kAcqRel) == Node::kHalted) {  // P4
       P::futex_wake(&next.state, 1, kAnyBit);

@@ -1,11 +1,12 @@
 // Everything about a 4-byte spinlock that does not depend on the algorithm.
 //
 // The idea: a spinlock's release is a plain step that wakes nobody, so its waiters never sleep for
-// good: they pause, and after a millisecond nap in short timed futexes. So that an ordered lock does
-// not collapse when threads outnumber CPUs, only about as many threads as there are CPUs compete for
-// one word; the others nap outside, in front of a gate that lies in a small table hashed by the
-// lock's address. A gate shared by two locks only makes their waiters nap a little more often, and
-// after kMostNaps naps a waiter goes in whatever the gate says, so nobody starves outside.
+// good: they pause, and after a millisecond nap in short timed futexes. So that an ordered lock
+// does not collapse when threads outnumber CPUs, only about as many threads as there are CPUs
+// compete for one word; the others nap outside, in front of a gate that lies in a small table
+// hashed by the lock's address. A gate shared by two locks only makes their waiters nap a little
+// more often, and after kMostNaps naps a waiter goes in whatever the gate says, so nobody starves
+// outside.
 //
 // Ghosts: a word with waiters carries the low bits of the epoch in which they came (word.h). A
 // forked child that finds waiters of another epoch drops them in one compare-exchange.

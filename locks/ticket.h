@@ -5,9 +5,9 @@
 // can slip in between. A release with nobody waiting clears head and tail, so that a free word is
 // always the same and the fast path is shared with every other lock.
 //
-// Word: head and tail (word.h) of 6 bits each in a mutex, 8 in a spinlock, counted modulo 64 or 256.
-// At most half as many tickets are out at a time, so that a served ticket can be told from one that
-// is still to come; whoever finds none competes without one.
+// Word: head and tail (word.h) of 6 bits each in a mutex, 8 in a spinlock, counted modulo 64 or
+// 256. At most half as many tickets are out at a time, so that a served ticket can be told from one
+// that is still to come; whoever finds none competes without one.
 //
 // Transitions:
 //   free                        -> L                 no ticket is needed
@@ -71,8 +71,7 @@ struct TicketCore {
 
   static constexpr Release release(std::uint32_t word) {
     if (!has_waiters(word)) {
-      const std::uint32_t used =
-          kBothMask | Layout::kLocked | Layout::kSleeper | Layout::kQueued;
+      const std::uint32_t used = kBothMask | Layout::kLocked | Layout::kSleeper | Layout::kQueued;
       // S without a ticket out: a sleeper whose ticket a double unlock has passed.
       const std::uint32_t lost = (word & Layout::kSleeper) != 0 ? kAnyTicket : 0;
       return {Layout::with_epoch(word & ~used, 0), lost};
@@ -118,7 +117,7 @@ struct TicketCore {
   static void wait_turn(Word& word, std::uint32_t mine, WaitContext<P>& context) {
     Spinner<P> spinner(context);
     for (;;) {
-      std::uint32_t w = word.load(MemoryOrder::kAcquire);  // P1
+      std::uint32_t w = word.load(MemoryOrder::kAcquire);          // P1
       if (((head(w) - mine - 1) & kMask) <= kMostTickets) return;  // served, or passed
       if (can_take(w)) {  // only after a double unlock: our ticket is gone
         if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return;
@@ -129,7 +128,8 @@ struct TicketCore {
       if constexpr (Layout::kCanSleep) {
         context.going_to_sleep();  // before we can be served: nobody else shall pay for it
         if ((w & Layout::kSleeper) == 0) {
-          if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel)) continue;  // P2
+          if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel))
+            continue;  // P2
           w |= Layout::kSleeper;
         }
         (void)P::futex_wait(word, w, sleep_bit(mine), nullptr);

@@ -23,7 +23,7 @@ struct WaitContext {
   WaitObserver* observer = nullptr;
   std::uint32_t spin_pauses = 0;  // this acquisition's allowance, from the lock's learned budget
   std::uint32_t pauses = 0;       // spent so far
-  bool patient = false;  // nobody ends this wait with a wake: pause, then nap
+  bool patient = false;           // nobody ends this wait with a wake: pause, then nap
   bool slept = false;
   bool spinning_failed = false;
   std::uint32_t promotions = 0;  // times it let itself in past the gate, or tried to
@@ -101,8 +101,8 @@ class Spinner {
 // What a releaser must do after its release, prepared while it still owned the lock.
 template <class P>
 struct ReleaseNote {
-  const void* wake = nullptr;             // one sleeper at this address
-  typename P::Atomic32* bump = nullptr;   // an element that a waiter looks at; never in the object
+  const void* wake = nullptr;            // one sleeper at this address
+  typename P::Atomic32* bump = nullptr;  // an element that a waiter looks at; never in the object
 
   void carry_out() const {
     if (bump != nullptr) bump->fetch_add(1, MemoryOrder::kRelease);
@@ -113,8 +113,8 @@ struct ReleaseNote {
 // How an algorithm's part of an acquisition ended.
 enum class Joined : std::uint8_t {
   kAcquired,
-  kNoRoom,      // no ticket or queue node free: compete without one
-  kAtTheGate,   // registered as a passive waiter again (tas)
+  kNoRoom,     // no ticket or queue node free: compete without one
+  kAtTheGate,  // registered as a passive waiter again (tas)
 };
 
 }  // namespace relock

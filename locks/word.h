@@ -25,15 +25,17 @@
 //
 //    31           24 23           16 15  13 12    9 8 7           0
 //   +---------------+---------------+------+-------+-+-------------+
-//   |  qspinlock: tail = slot + 1   | 010  | epoch |P|           L |   bits 1-8 are the ticket's head,
-//   |Q ticket: unused   |   tail    |      |       |h e a d        |   or bit 8 alone: pending
+//   |  qspinlock: tail = slot + 1   | 010  | epoch |P|           L |   bits 1-8 are the ticket's
+//   head, |Q ticket: unused   |   tail    |      |       |h e a d        |   or bit 8 alone:
+//   pending
 //   +---------------+---------------+------+-------+-+-------------+
 //
 // Invariants (checked by the explorer):
 //   W1  L and O are never both set; the lock is free only if neither is.
 //   W2  "locked, nobody waits" is kFree | kLocked and "free, nobody waits" is kFree for every
 //       algorithm, so they share one fast path.
-//   W3  a nonzero `passive` count implies that some thread owns the lock, is offered it, waits as an
+//   W3  a nonzero `passive` count implies that some thread owns the lock, is offered it, waits as
+//   an
 //       admitted waiter, or has been admitted (A) and is on its way: the next release sees it.
 //   W4  R implies that the lock is held or an admitted waiter is about to own it.
 #pragma once

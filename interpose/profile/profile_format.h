@@ -106,7 +106,7 @@ struct LockRow {
 };
 
 // A stack is named by its row + 1, so that 0 means none. Frames are addresses inside the calling
-// instruction, innermost first.
+// instruction, innermost first; the innermost may be the start of a function that jumped on.
 struct StackRow {
   std::uint64_t hash;  // 0 when the row is free
   std::uint32_t first_frame;

@@ -128,6 +128,34 @@ Outcome walk_by_rules(const Registers& start, Collector& collector, bool* busy) 
   return Outcome::kDone;
 }
 
+// Whether code begins like a linkage stub: it passes a call on to another library.
+bool is_linkage_stub(const unsigned char* code) {
+  constexpr unsigned char kEndbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+  if (std::memcmp(code, kEndbr, sizeof kEndbr) == 0) code += sizeof kEndbr;
+  if (*code == 0xf2) ++code;
+  return code[0] == 0xff && code[1] == 0x25;
+}
+
+// A function that ends by unlocking a mutex jumps there instead of calling, and is gone from the
+// stack by then, though it is the one to show. What is left is its caller, whose call names it: a
+// direct call of a function that is no linkage stub did not lead here by itself.
+void restore_jumped_frame(Collector& collector) {
+  if (collector.count == 0) return;
+  const std::uint64_t returned_to = collector.frames[0] + 1;
+  LoadedObject object;
+  if (!find_object(collector.frames[0], &object) || returned_to - object.start < 5) return;
+  const auto* call = reinterpret_cast<const unsigned char*>(returned_to - 5);
+  std::int32_t distance = 0;
+  std::memcpy(&distance, call + 1, sizeof distance);
+  const std::uint64_t target = returned_to + static_cast<std::int64_t>(distance);
+  if (call[0] != 0xe8 || target < object.start || target + 16 > object.end) return;
+  if (is_linkage_stub(reinterpret_cast<const unsigned char*>(target))) return;
+  const std::uint32_t moved =
+      collector.count < collector.capacity ? collector.count++ : collector.count - 1;
+  std::memmove(collector.frames + 1, collector.frames, moved * sizeof *collector.frames);
+  collector.frames[0] = target;
+}
+
 Range range_around(const void* address) {
   LoadedObject object;
   if (!find_object(reinterpret_cast<std::uint64_t>(address), &object)) return {0, 0};
@@ -166,6 +194,7 @@ bool set_up_stacks(const void* caller) {
     StackReader reader(start.rsp);
     walk_with_unwinder(start, &reader, take_frame, &collector, busy);
   }
+  restore_jumped_frame(collector);
   return collector.count;
 }
 

@@ -3,7 +3,7 @@
 # instructions of the fast path, a tree that rebuilds nothing. BUILD names the build folder.
 here=$(dirname "$(readlink -f "$0")")
 status=0
-for script in links exports incremental quiet unwind fast_path; do
+for script in links exports incremental quiet unwind fast_path readme; do
   bash "$here/$script.sh" || status=1
 done
 exit $status

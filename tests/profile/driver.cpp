@@ -308,6 +308,23 @@ void odd_frames() {
   }
 }
 
+}  // namespace
+
+// Ends with a jump to the recorder, as functions that end by unlocking a mutex do.
+extern "C" [[gnu::noinline]] void jumps_away(std::uint32_t ticket) { recorder.released(ticket); }
+extern "C" [[gnu::noinline]] void calls_jumper(std::uint32_t ticket) {
+  jumps_away(ticket);
+  STAYS_A_CALL;
+}
+
+namespace {
+
+void jumped() {
+  const std::uint32_t ticket = transfer_money(&accounts_lock);
+  calls_jumper(ticket);
+  end(&accounts_lock, ticket, 1000, 0);
+}
+
 // A deep recursion: the innermost frames are kept, and the stack below what was seen is looked at.
 [[gnu::noinline]] int go_down(int depth) {
   volatile char room[4000];
@@ -407,6 +424,7 @@ constexpr Scenario kScenarios[] = {{"known", known_waits},
                                    {"timing", timing},
                                    {"nothing", [] {}},
                                    {"odd", odd_frames},
+                                   {"jumped", jumped},
                                    {"deep", deep},
                                    {"coroutines", coroutines},
                                    {"reload", reload},

@@ -104,6 +104,11 @@ report "${profiles[0]}"
 expect_in "realigned and sized frames are passed" "$report_out" sized_frame realigned_frame odd_frames main
 expect "two sizes of a frame are one stack" \
   "$(squeezed "$report_out" | grep -c '100.0% 2.00 us, 2 samples: waits in')" 1
+drive jumped
+report "${profiles[0]}"
+expect "a function that jumped to the release is put back" \
+  "$(grep -oE 'because of|jumps_away|calls_jumper|jumped\(\)' <<<"$report_out" | tr '\n' ' ')" \
+  "jumped() because of jumps_away calls_jumper jumped() "
 drive deep
 report "${profiles[0]}"
 expect_in "a deep recursion keeps the innermost frames" "$report_out" go_down "... 54 more"
