@@ -13,7 +13,7 @@ struct MutexBackend {
   bool (*try_lock)(MutexView mutex);
   Acquire (*lock_slow)(MutexView mutex, WaitContext<LinuxPlatform>& context);
   void (*prepare_unlock)(MutexView mutex);
-  void (*unlock_slow)(MutexView mutex);
+  void (*unlock_slow)(MutexView mutex, const Budget& budget);
 };
 
 struct SpinBackend {

@@ -112,7 +112,7 @@ void release(MutexView mutex, std::uint32_t users) {
   mutex.users() -= users;
   std::uint32_t expected = kLocked;
   if (simple && mutex.word().compare_exchange(expected, kFree, MemoryOrder::kRelease)) return;
-  mutex_backend().unlock_slow(mutex);
+  mutex_backend().unlock_slow(mutex, g_runtime.budget);
 }
 
 void release_and_report(MutexView mutex, std::uint32_t users) {
@@ -199,7 +199,7 @@ __attribute__((noinline)) int unlock_any(pthread_mutex_t* object) {
 // The word was ours and simple, and somebody began to wait before we let go. The owner fields are
 // cleared already.
 __attribute__((noinline)) int unlock_contended(pthread_mutex_t* object) {
-  mutex_backend().unlock_slow(MutexView(object));
+  mutex_backend().unlock_slow(MutexView(object), g_runtime.budget);
   return 0;
 }
 

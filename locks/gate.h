@@ -18,7 +18,7 @@
 //   held or waited for    -> passive+1     a thread finds the gate full
 //   A, passive p          -> passive p-1   a sleeper claims the admission (one wins) and joins
 //   free, passive p       -> L, passive p-1    a sleeper that happens to look takes the free lock
-//   L, no waiters, !A, passive > 0 -> L|A, then gate+1, then free|A, then wake(gate)   release
+//   L, a place free, !A, passive > 0 -> L|A, then gate+1, then free|A, then wake(gate)   release
 //   held or waited for    -> R             a timed waiter, let in, asks for the next release
 //   L|R                   -> O             release: the lock is the reserved waiter's to take
 //   O                     -> L             it takes it     R -> (clear)   or it gives up in time
@@ -91,7 +91,7 @@ class GatedMutex {
 
   // The caller owns the lock, or the word shows that nobody does (then nothing happens).
   // The releasing compare-exchange is the last access to the object; wakes use addresses only.
-  static void unlock_slow(Object object) {
+  static void unlock_slow(Object object, const Budget& budget) {
     Word& word = object.word();
     const void* const word_address = &word;
     const void* const gate_address = &object.gate();
@@ -109,7 +109,8 @@ class GatedMutex {
           if (unclaimed) wake(gate_address, 1, kAnyBit);
           return;
         }
-      } else if (!waiters && (w & Layout::kAdmitting) == 0 && (w & Layout::kPassiveMask) != 0) {
+      } else if ((w & Layout::kPassiveMask) != 0 && (w & Layout::kAdmitting) == 0 &&
+                 (!waiters || has_free_place(object, w, budget))) {
         if (word.compare_exchange(w, w | Layout::kAdmitting, MemoryOrder::kAcqRel)) {  // G2
           object.gate().fetch_add(1, MemoryOrder::kRelease);                           // G2
           admitted = true;
@@ -154,6 +155,12 @@ class GatedMutex {
     if (waiters) object.epoch().fetch_or(kOfferedLast, MemoryOrder::kRelaxed);
     const std::uint32_t offered = (w & ~(Layout::kLocked | Layout::kReserved)) | Layout::kOffered;
     return word.compare_exchange(w, offered, MemoryOrder::kRelease);  // G3; last touch
+  }
+
+  // Admitted waiters, one of whom will own the lock next, leave a place for another.
+  static bool has_free_place(Object object, std::uint32_t w, const Budget& budget) {
+    const WaitContext<P> context{&budget};
+    return budget.admitted_limit > 1 && admitted(object, w, context) < budget.admitted_limit;
   }
 
   // Whether the number of admitted waiters must be counted beside the word.
@@ -275,10 +282,7 @@ class GatedMutex {
       const Entry entry = leave_gate(object, context, skip_claim, promoted);
       if (entry != Entry::kRetry) return entry;
       skip_claim = false;
-      if (promoted) {
-        context.one_more_promotion();
-        promotion = promotion_of(object, context);
-      }
+      if (promoted) promotion = promotion_of(object, context);
       context.going_to_sleep();
       const Deadline* until = &promotion;
       if (context.deadline != nullptr && !before(promotion, *context.deadline)) {
@@ -286,13 +290,15 @@ class GatedMutex {
       }
       const WaitResult result = P::futex_wait(object.gate(), sequence, kAnyBit, until);
       promoted = result == WaitResult::kTimedOut;
+      if (promoted) context.bound_reached(object.owner().load(MemoryOrder::kRelaxed));
       sequence = object.gate().load(MemoryOrder::kAcquire);  // G2
     }
   }
 
   // When a sleeper lets itself in: after its bound times its place in line, doubled each time that
-  // it was no use, so that a lock held for long does not keep its waiters awake.
-  static Deadline promotion_of(Object object, const WaitContext<P>& context) {
+  // the same owner still holds the lock, so that one held for long does not keep its waiters awake.
+  static Deadline promotion_of(Object object, WaitContext<P>& context) {
+    context.owner_seen = object.owner().load(MemoryOrder::kRelaxed);  // a hint
     const std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
     const std::uint64_t place = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
     return P::after_ns((context.budget->promote_ns * (place == 0 ? 1 : place))
@@ -325,7 +331,6 @@ class GatedMutex {
         // then nobody else would come for it. The lock is held or about to be: the next release
         // admits another.
         if (word.compare_exchange(w, without_us & ~Layout::kAdmitting, MemoryOrder::kAcqRel)) {
-          if (!admission) context.one_more_promotion();
           return late ? Entry::kTimedOut : Entry::kJoin;
         }
       } else {

@@ -26,11 +26,17 @@ struct WaitContext {
   bool patient = false;           // nobody ends this wait with a wake: pause, then nap
   bool slept = false;
   bool spinning_failed = false;
-  std::uint32_t promotions = 0;  // times it let itself in past the gate, or tried to
+  std::uint32_t owner_seen = 0;  // when the last sleep at the gate began
+  std::uint32_t promotions = 0;  // sleeps at the gate that reached their bound under one owner
 
-  void one_more_promotion() {
+  // The sleep has reached its bound. While one owner holds the lock, coming in is no use.
+  void bound_reached(std::uint32_t owner) {
     constexpr std::uint32_t kMostDoublings = 10;
-    if (promotions < kMostDoublings) ++promotions;
+    if (owner != owner_seen) {
+      promotions = 0;
+    } else if (promotions < kMostDoublings) {
+      ++promotions;
+    }
   }
 
   bool spins_only() const { return patient || budget->mode == WaitMode::kSpin; }

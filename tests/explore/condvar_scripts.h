@@ -274,6 +274,7 @@ struct CondPrograms {
     program.threads.emplace_back([] {
       cond.mutex.lock();
       become_forked_child();
+      Surroundings::wipe();
       start_thread(0);
       tokens = 0;
       cond.mutex.unlock();

@@ -50,16 +50,12 @@ class Surroundings {
  public:
   static void reset(const Setting& setting) {
     static SlotTable<P> table;
-    std::memset(static_cast<void*>(nodes), 0, sizeof nodes);
+    wipe();
     table = SlotTable<P>(nodes, setting.slots);
     P::slot_table = setting.slots == 0 ? nullptr : &table;
-    static TicketQueue<P> queues[2];
     static TicketQueueTable<P> queue_table;
-    std::memset(static_cast<void*>(queues), 0, sizeof queues);
     queue_table = TicketQueueTable<P>(queues, setting.ticket_queues);
     P::queue_table = setting.ticket_queues == 0 ? nullptr : &queue_table;
-    static SpinGate<P> gate;
-    std::memset(static_cast<void*>(&gate), 0, sizeof gate);
     P::gate_of_spinlocks = &gate;
     machine = Machine{};
     for (int i = 0; setting.two_nodes && i < kMaxThreads; ++i) machine.node[i] = i % 2;
@@ -80,6 +76,13 @@ class Surroundings {
     name_memory(&gate.outside, 4, "spin_gate.outside");
   }
 
+  // What the kernel does to this memory in a forked child.
+  static void wipe() {
+    std::memset(static_cast<void*>(nodes), 0, sizeof nodes);
+    std::memset(static_cast<void*>(queues), 0, sizeof queues);
+    std::memset(static_cast<void*>(&gate), 0, sizeof gate);
+  }
+
   static bool is_node_state(const void* address) {
     for (const QueueNode<P>& node : nodes) {
       if (address == &node.state) return true;
@@ -95,6 +98,8 @@ class Surroundings {
 
   static inline Budget budget;
   static inline QueueNode<P> nodes[kMaxThreads];
+  static inline TicketQueue<P> queues[2];
+  static inline SpinGate<P> gate;
 };
 
 struct MutexCells {
@@ -171,6 +176,19 @@ class MutexUnderTest {
   const P::Atomic32& word() const { return cells_.word; }
   const P::Atomic32& gate() const { return cells_.gate; }
 
+  // The invariants that word.h states for every moment.
+  static void check_word(std::uint32_t word) {
+    const bool held = (word & Layout::kHeld) != 0;
+    if ((word & Layout::kHeld) == Layout::kHeld) fail("W1: both locked and offered");
+    const bool coming = Word::has_waiters(word) || (word & Layout::kAdmitting) != 0;
+    if ((word & Layout::kPassiveMask) != 0 && !held && !coming) {
+      fail("W3: threads sleep at the gate and no release will see them");
+    }
+    if ((word & Layout::kReserved) != 0 && !held && !Word::has_waiters(word)) {
+      fail("W4: a reservation that no release will see");
+    }
+  }
+
   // When all is over the word must be free, with nothing left behind in it.
   void check_free() const {
     const std::uint32_t word = cells_.word.load(MemoryOrder::kRelaxed);
@@ -227,6 +245,9 @@ class SpinUnderTest {
   }
 
   void destroy() { poison(&word_, sizeof word_); }
+  static void check_word(std::uint32_t word) {
+    if (!Layout::is_ours(word)) fail("the marker is damaged");
+  }
   void begin_with(std::uint32_t word) { word_.store(word, MemoryOrder::kRelaxed); }
   bool is_held() const { return (word_.load(MemoryOrder::kRelaxed) & Layout::kLocked) != 0; }
   const P::Atomic32& word() const { return word_; }

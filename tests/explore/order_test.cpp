@@ -70,9 +70,10 @@ struct Ordered {
     if ((after & ~before & Lock::Layout::kLocked) != 0) line.serve(thread);
   }
 
-  static Program program(WaitMode mode) {
+  static Program program(WaitMode mode, Mutation* bug = nullptr) {
     Setting setting;
     setting.mode = mode;
+    setting.bug = bug;
     setting.admitted_limit = 3;
     Program program = S::base(setting);
     program.setup = [setup = program.setup] {
@@ -91,6 +92,15 @@ struct Ordered {
       });
     }
     return program;
+  }
+};
+
+// The queue's head does not see the pending waiter, who was there before it.
+template <class Lock>
+struct HeadOvertakesPending : Mutation {
+  std::uint32_t loaded(const void* cell, std::uint32_t value) override {
+    if (cell != &Scenarios<Lock>::lock.word() || this_thread() != 2) return value;
+    return (value & Lock::Layout::kTailMask) != 0 ? value & ~Lock::Layout::kPending : value;
   }
 };
 
@@ -164,6 +174,11 @@ void add_order_cases(std::vector<Case>& cases) {
   add_ordered<MutexUnderTest<AutoTicket>>(cases, "auto-ticket mutex", false);
   add_ordered<MutexUnderTest<Qspinlock>>(cases, "qspinlock mutex", true);
   add_ordered<SpinUnderTest<Qspinlock>>(cases, "qspinlock spinlock", true);
+  using QueueMutex = MutexUnderTest<Qspinlock>;
+  static HeadOvertakesPending<QueueMutex> bug;
+  cases.push_back({"planted: the queue head overtakes the pending waiter/qspinlock mutex",
+                   Ordered<QueueMutex, &joins_queue<MutexLayout>>::program(WaitMode::kSpin, &bug),
+                   bounds_of(2), Expect::kFailure, "overtakes"});
   add_cna<MutexUnderTest<Cna>>(cases, "cna mutex");
   add_cna<SpinUnderTest<Cna>>(cases, "cna spinlock");
   add_auto_ticket<MutexUnderTest<AutoTicket>>(cases, "auto-ticket mutex");

@@ -311,7 +311,11 @@ void odd_frames() {
 }  // namespace
 
 // Ends with a jump to the recorder, as functions that end by unlocking a mutex do.
-extern "C" [[gnu::noinline]] void jumps_away(std::uint32_t ticket) { recorder.released(ticket); }
+volatile int balance;
+extern "C" [[gnu::noinline]] void jumps_away(std::uint32_t ticket) {
+  balance = 1;
+  recorder.released(ticket);
+}
 extern "C" [[gnu::noinline]] void calls_jumper(std::uint32_t ticket) {
   jumps_away(ticket);
   STAYS_A_CALL;
