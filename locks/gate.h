@@ -182,7 +182,13 @@ class GatedMutex {
   static bool gate_open(Object object, std::uint32_t w, const WaitContext<P>& context) {
     if (context.spins_only()) return true;
     if (!may_reserve(w, context)) return false;
-    const std::uint32_t on_its_way = (w & Layout::kAdmitting) != 0 ? 1 : 0;
+    std::uint32_t on_its_way = (w & Layout::kAdmitting) != 0 ? 1 : 0;
+    // Handed over to a waiter that has not woken up yet: it still takes up its place. Without this,
+    // two threads hand the lock to each other asleep, with a context switch each time.
+    if (Algorithm::kHandsOver && (w & Layout::kLocked) != 0 &&
+        object.owner().load(MemoryOrder::kRelaxed) == 0) {
+      ++on_its_way;
+    }
     return admitted(object, w, context) + on_its_way < context.budget->admitted_limit;
   }
 

@@ -111,7 +111,7 @@ class SpinLock {
     gate.outside.fetch_sub(1, MemoryOrder::kRelaxed);
   }
 
-  static constexpr int kMostNaps = 4;
+  static constexpr int kMostNaps = 16;
 };
 
 }  // namespace relock
