@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "interpose/export.h"
+#include "interpose/mutex.h"
 #include "interpose/real.h"
 #include "interpose/recording.h"
 #include "interpose/runtime.h"
@@ -18,7 +19,8 @@ std::uint32_t count_acquisition(RwlockView view) {
   return view.is_shared() ? 0 : view.acquisitions().fetch_add(1, MemoryOrder::kRelaxed) + 1;
 }
 
-// Tries first, so that only a real wait is timed. `lock` is the call that waits.
+// Tries first (once the arguments are known to be right), so that only a real wait is timed. `lock`
+// is the call that waits.
 template <class Lock>
 int lock_recorded(pthread_rwlock_t* rwlock, RelockObjectKind kind, TryFunction try_lock,
                   Lock lock) {
@@ -75,29 +77,33 @@ RELOCK_EXPORT(int, pthread_rwlock_wrlock, (pthread_rwlock_t * rwlock)) {
   return relock::write_recorded(rwlock, [&] { return real().pthread_rwlock_wrlock(rwlock); });
 }
 RELOCK_EXPORT(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * rwlock, const timespec* when)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_timedrdlock(rwlock, when);
+  if (likely(!g_runtime.recording) || !relock::valid_nanoseconds(*when)) {
+    return real().pthread_rwlock_timedrdlock(rwlock, when);
+  }
   return relock::read_recorded(rwlock,
                                [&] { return real().pthread_rwlock_timedrdlock(rwlock, when); });
 }
 RELOCK_EXPORT(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t * rwlock, const timespec* when)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_timedwrlock(rwlock, when);
+  if (likely(!g_runtime.recording) || !relock::valid_nanoseconds(*when)) {
+    return real().pthread_rwlock_timedwrlock(rwlock, when);
+  }
   return relock::write_recorded(rwlock,
                                 [&] { return real().pthread_rwlock_timedwrlock(rwlock, when); });
 }
 RELOCK_EXPORT(int, pthread_rwlock_clockrdlock,
               (pthread_rwlock_t * rwlock, clockid_t clock, const timespec* when)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_clockrdlock(rwlock, clock, when);
-  if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) {
-    return real().pthread_rwlock_clockrdlock(rwlock, clock, when);  // EINVAL before any try
+  if (likely(!g_runtime.recording) || !relock::supported_clock(clock) ||
+      !relock::valid_nanoseconds(*when)) {
+    return real().pthread_rwlock_clockrdlock(rwlock, clock, when);
   }
   return relock::read_recorded(
       rwlock, [&] { return real().pthread_rwlock_clockrdlock(rwlock, clock, when); });
 }
 RELOCK_EXPORT(int, pthread_rwlock_clockwrlock,
               (pthread_rwlock_t * rwlock, clockid_t clock, const timespec* when)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_clockwrlock(rwlock, clock, when);
-  if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) {
-    return real().pthread_rwlock_clockwrlock(rwlock, clock, when);  // EINVAL before any try
+  if (likely(!g_runtime.recording) || !relock::supported_clock(clock) ||
+      !relock::valid_nanoseconds(*when)) {
+    return real().pthread_rwlock_clockwrlock(rwlock, clock, when);
   }
   return relock::write_recorded(
       rwlock, [&] { return real().pthread_rwlock_clockwrlock(rwlock, clock, when); });

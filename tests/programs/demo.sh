@@ -34,7 +34,7 @@ if [ -x "$relock" ] && [ -e "${preload%.so}-profile.so" ]; then
     { echo "demo: relock record failed: $(tail -n 1 "$scratch/err")" >&2; exit 1; }
   profile=$(find "$scratch" -name '*.prof' | head -n 1)
   [ -n "$profile" ] || { echo "demo: no profile was written" >&2; exit 1; }
-  "$relock" report "$profile" || exit 1
+  "$relock" report --top 2 "$profile" || exit 1
 else
   echo "(the recorder is not built yet: only the locks are swapped)"
 fi

@@ -71,4 +71,5 @@ for entry in $programs; do
       done ;;
   esac
 done
+[ $# -gt 0 ] || BUILD=$BUILD bash "$here/overcommit.sh" || failed=1
 exit $failed
