@@ -31,6 +31,28 @@ bool plugin_path(char* path, std::size_t size) {
   return true;
 }
 
+// The counter of an object that the recorder knows to be mapped still.
+std::uint64_t acquisitions_of(const void* object, int kind) {
+  auto* address = const_cast<void*>(object);
+  switch (kind) {
+    case RELOCK_KIND_MUTEX: {
+      const MutexView mutex(static_cast<pthread_mutex_t*>(address));
+      return mutex.is_robust() ? 0 : mutex.acquisitions();
+    }
+    case RELOCK_KIND_SPIN: {
+      const SpinRecord* record = spin_record(object);
+      return record == nullptr ? 0 : record->acquisitions.load(MemoryOrder::kRelaxed);
+    }
+    case RELOCK_KIND_RWLOCK_READ:
+    case RELOCK_KIND_RWLOCK_WRITE: {
+      const RwlockView rwlock(static_cast<pthread_rwlock_t*>(address));
+      return rwlock.is_shared() ? 0 : rwlock.acquisitions().load(MemoryOrder::kRelaxed);
+    }
+    default:
+      return 0;
+  }
+}
+
 RelockHost host_description() {
   const Options& options = g_runtime.options;
   RelockHost host{};
@@ -44,6 +66,7 @@ RelockHost host_description() {
   host.spin_lock_name = lock_name(options.spin);
   host.rwlock_name = rwlock_name(options.rwlock);
   host.wait_name = wait_mode_name(options.wait);
+  host.acquisitions = acquisitions_of;
   return host;
 }
 

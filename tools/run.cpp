@@ -149,7 +149,7 @@ void announce_profiles(const std::string& directory, const Profiles& before) {
     any = true;
     fprintf(stderr, "relock: profile: %s (relock report %s)\n", path.c_str(), path.c_str());
   }
-  if (!any) warn(directory, "no profile was written: the program never came to its locks");
+  if (!any) warn(directory, "no profile was written: no thread had to wait for a lock");
 }
 
 int prepare_directory(const std::string& directory) {

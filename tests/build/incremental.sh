@@ -7,7 +7,7 @@ expect_none "nothing is rebuilt in an unchanged tree" \
   "$(make -n all tests BUILD="$BUILD" 2>&1 | grep -v 'Nothing to be done' | head -n 2)"
 rebuilds() { # CHANGED TARGET
   expect "a change in $1 rebuilds $2" \
-    "$(make -n -W "$1" all tests BUILD="$BUILD" 2>/dev/null | grep -qF -- "-o $BUILD/$2 " && echo yes)" yes
+    "$(make -n -W "$1" all tests BUILD="$BUILD" 2>/dev/null | grep -qE -- "-o $BUILD/$2( |\$)" && echo yes)" yes
 }
 rebuilds locks/platform.h librelock.so
 rebuilds locks/platform.h explore_tests

@@ -49,12 +49,12 @@ class CondCellsView {
 // What a caller may get wrong: planted bugs that lie in the order of calls.
 enum class CallerBug {
   kNone,
-  kIgnoresTaken,       // timed out although a signal had come: swallows it
-  kForgetsToPassOn,    // the next waiter of a broadcast is never woken
-  kEnlistsAfterUnlock, // a signal in between is lost
-  kNeverConfirms,      // destroy waits for ever
-  kDestroysAtOnce,     // does not wait for those who leave
-  kKeepsSignal,        // cancelled with a signal that belongs to the next
+  kIgnoresTaken,        // timed out although a signal had come: swallows it
+  kForgetsToPassOn,     // the next waiter of a broadcast is never woken
+  kEnlistsAfterUnlock,  // a signal in between is lost
+  kNeverConfirms,       // destroy waits for ever
+  kDestroysAtOnce,      // does not wait for those who leave
+  kKeepsSignal,         // cancelled with a signal that belongs to the next
 };
 
 class CondUnderTest {
@@ -203,7 +203,11 @@ struct CondPrograms {
         cond.cells.tail.load(MemoryOrder::kRelaxed) != nullptr) {
       fail("somebody is left in the list");
     }
-    if (cond.cells.unconfirmed.load(MemoryOrder::kRelaxed) != 0) fail("somebody is unconfirmed");
+    // In a forked child nobody may have had a reason to drop the parent's; destroy() would.
+    if (cond.cells.list_epoch.load(MemoryOrder::kRelaxed) == World::active->epoch() &&
+        cond.cells.unconfirmed.load(MemoryOrder::kRelaxed) != 0) {
+      fail("somebody is unconfirmed");
+    }
     if ((cond.cells.lock.load(MemoryOrder::kRelaxed) & 3) != 0) fail("the small lock is held");
   }
 
@@ -288,7 +292,6 @@ struct CondPrograms {
       cond.broadcast();
       cond.mutex.unlock();
     });
-    program.finish = &check_empty;
     return program;
   }
 };

@@ -31,7 +31,8 @@ Bounds with_burnout(Bounds bounds) {
 void add_condvar_cases(std::vector<Case>& cases) {
   using C = CondPrograms;
   const auto add = [&cases](const char* name, Program program, Bounds bounds) {
-    cases.push_back({std::string("condvar/") + name, std::move(program), bounds, Expect::kPass, ""});
+    cases.push_back(
+        {std::string("condvar/") + name, std::move(program), bounds, Expect::kPass, ""});
   };
   add("signal, mutex held", C::tokens_for(1, false, true, false), bounds_of(3));
   add("signal, mutex released", C::tokens_for(1, false, false, false), with_burnout(bounds_of(3)));

@@ -62,7 +62,9 @@ class ExploreAtomic32 {
     const auto value = static_cast<std::uint32_t>(world().load(this, 4));
     return mutation == nullptr ? value : mutation->loaded(this, value);
   }
-  void store(std::uint32_t value, MemoryOrder order) { world().store(this, 4, value, false, order); }
+  void store(std::uint32_t value, MemoryOrder order) {
+    world().store(this, 4, value, false, order);
+  }
   void store_low_byte(std::uint8_t value, MemoryOrder order) {
     if (mutation != nullptr && mutation->widens_byte_store(this)) {
       return store((load(MemoryOrder::kRelaxed) & kWidened) | value, order);
@@ -99,7 +101,9 @@ class ExploreAtomic32 {
   std::uint32_t fetch_sub(std::uint32_t operand, MemoryOrder) {
     return update(Update::kSub, operand);
   }
-  std::uint32_t fetch_or(std::uint32_t operand, MemoryOrder) { return update(Update::kOr, operand); }
+  std::uint32_t fetch_or(std::uint32_t operand, MemoryOrder) {
+    return update(Update::kOr, operand);
+  }
   std::uint32_t fetch_and(std::uint32_t operand, MemoryOrder) {
     return update(Update::kAnd, operand);
   }

@@ -64,7 +64,8 @@ Outcome replay(const Program& program, const Bounds& bounds, const std::string& 
   catch_crashes();
   Bounds same = bounds;
   std::string rest = choices;
-  if (const std::size_t colon = choices.find(':'); choices[0] == 'p' && colon != std::string::npos) {
+  if (const std::size_t colon = choices.find(':');
+      choices[0] == 'p' && colon != std::string::npos) {
     same.preemptions = std::atoi(choices.c_str() + 1);
     rest = choices.substr(colon + 1);
   }

@@ -7,27 +7,29 @@
 //
 // What a schedule may do, beyond switching threads:
 //   stores      a plain store may stay in its thread's store buffer (x86-TSO), at most
-//               `delayed_stores` times; it leaves the buffer at any later point. Read-modify-writes,
-//               seq_cst stores and futex calls empty the buffer.
+//               `delayed_stores` times; it leaves the buffer at any later point.
+//               Read-modify-writes, seq_cst stores and futex calls empty the buffer.
 //   pause()     the thread goes on when something it has read since its last pause has changed (the
 //               first `free_pauses` unsuccessful pauses in a row excepted). If nobody else can run,
 //               spinning threads get `idle_pauses` more rounds; then that is a livelock. At most
-//               `burnouts` times a spinning thread uses up its whole allowance in one go instead: it
-//               spins on, with nobody else running, until it does something other than looking.
+//               `burnouts` times a spinning thread uses up its whole allowance in one go instead:
+//               it spins on, with nobody else running, until it does something other than looking.
 //   time        stands still, but for at most `timeouts` steps to the next deadline that somebody
 //               waits for. Deadlines beyond `horizon_ns` are never reached, so that with a huge
 //               promotion time a lost wakeup shows. Sleeps shorter than `nap_ns` count as pauses.
 //   futex       wakes in the order of arrival; `spurious` wakeups may happen.
 //
 // What is left out as equivalent, so that the search ends:
-//   - No switch is tried before an access to a cell unless, somewhere in this search, one thread has
+//   - No switch is tried before an access to a cell unless, somewhere in this search, one thread
+//   has
 //     read and another one has written it. When that first happens, the search starts over.
 //   - A state that has been seen before with at least as many switches left is not entered again. A
 //     state is all committed cells, all buffers, the futex queue, the clock, what is left of the
 //     bounds, and each thread's position. A thread is a deterministic function of the results that
 //     the platform has given it, so a hash of those results is its position. This is sound as long
 //     as everything threads share lies in cells; plain shared memory must be named by watch().
-//     Keys have 64 bits: a collision could hide a state, with a chance of one in 10^5 at 10^7 states.
+//     Keys have 64 bits: a collision could hide a state, with a chance of one in 10^5 at 10^7
+//     states.
 //   - choose(n) for n > 4 gives 0 and n - 1 only.
 #pragma once
 
@@ -53,10 +55,10 @@ struct Bounds {
 };
 
 struct Program {
-  std::function<void()> setup;                  // before each execution: objects as new
-  std::vector<std::function<void()>> threads;   // run together
-  std::vector<std::function<void()>> later;     // run once start_thread() has named them
-  std::function<void()> finish;                 // after all threads have ended: last checks
+  std::function<void()> setup;                 // before each execution: objects as new
+  std::vector<std::function<void()>> threads;  // run together
+  std::vector<std::function<void()>> later;    // run once start_thread() has named them
+  std::function<void()> finish;                // after all threads have ended: last checks
 };
 
 struct Outcome {

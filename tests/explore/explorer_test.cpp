@@ -181,7 +181,9 @@ Program store_buffering(MemoryOrder order) {
 Program message_passing() {
   static Cell data, flag;
   Program program;
-  program.setup = [] { data.store(0, MemoryOrder::kRelaxed), flag.store(0, MemoryOrder::kRelaxed); };
+  program.setup = [] {
+    data.store(0, MemoryOrder::kRelaxed), flag.store(0, MemoryOrder::kRelaxed);
+  };
   program.threads.emplace_back([] {
     data.store(1, MemoryOrder::kRelaxed);
     flag.store(1, MemoryOrder::kRelease);
@@ -249,7 +251,8 @@ Program dead_frame(bool wrong) {
         (void)P::futex_wait(node, 0, kAnyBit, nullptr);
       }
       room[1] = room[0];
-    }();
+    }
+    ();
   });
   program.threads.emplace_back([wrong] {
     Cell* node = head.load(MemoryOrder::kAcquire);
@@ -281,7 +284,8 @@ Bounds timed(int timeouts) {
 
 void add_explorer_cases(std::vector<Case>& cases) {
   const auto pass = [&cases](const char* name, Program program, Bounds limits) {
-    cases.push_back({std::string("explorer: ") + name, std::move(program), limits, Expect::kPass, ""});
+    cases.push_back(
+        {std::string("explorer: ") + name, std::move(program), limits, Expect::kPass, ""});
   };
   const auto finds = [&cases](const char* name, Program program, Bounds limits,
                               const char* reason) {

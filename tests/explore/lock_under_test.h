@@ -166,7 +166,7 @@ class MutexUnderTest {
     if (simple && cells_.word.compare_exchange(expected, Layout::kFree, MemoryOrder::kRelease)) {
       return;
     }
-    Gated::unlock_slow(CellsView(cells_));
+    Gated::unlock_slow(CellsView(cells_), Surroundings::budget);
   }
 
   void destroy() { poison(&cells_, sizeof cells_); }

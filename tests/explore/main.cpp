@@ -48,8 +48,8 @@ bool run_case(const Case& test) {
                   static_cast<unsigned long long>(outcome.executions), outcome.failure.c_str());
       return true;
     }
-    std::printf("not ok %s - the planted bug shows as '%s', not as '%s', in %llu executions\n", name,
-                outcome.failure.c_str(), test.reason.c_str(),
+    std::printf("not ok %s - the planted bug shows as '%s', not as '%s', in %llu executions\n",
+                name, outcome.failure.c_str(), test.reason.c_str(),
                 static_cast<unsigned long long>(outcome.executions));
     return false;
   }

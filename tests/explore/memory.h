@@ -17,11 +17,11 @@ inline constexpr int kMaxThreads = 6;
 
 struct Cell {
   std::uint8_t* address = nullptr;
-  int bytes = 0;                   // 4 or 8
-  std::uint32_t read_by = 0;       // bit per thread, over all executions of the search
+  int bytes = 0;              // 4 or 8
+  std::uint32_t read_by = 0;  // bit per thread, over all executions of the search
   std::uint32_t written_by = 0;
-  bool shared = false;             // one reads what another writes: accesses are worth a choice
-  bool known = false;              // in this execution: `last` is part of the hash
+  bool shared = false;  // one reads what another writes: accesses are worth a choice
+  bool known = false;   // in this execution: `last` is part of the hash
   std::uint64_t last = 0;
 };
 

@@ -34,7 +34,8 @@ class Line {
  private:
   void tell() const {
     std::uint64_t state = 0;
-    for (int i = 0; i < length_; ++i) state = state * 8 + static_cast<std::uint64_t>(places_[i]) + 1;
+    for (int i = 0; i < length_; ++i)
+      state = state * 8 + static_cast<std::uint64_t>(places_[i]) + 1;
     check_state(state);
   }
 
@@ -52,8 +53,7 @@ bool takes_ticket(std::uint32_t old, std::uint32_t now) {
 template <class Layout>
 bool joins_queue(std::uint32_t old, std::uint32_t now) {
   const std::uint32_t tail = now & Layout::kTailMask;
-  return (tail != 0 && tail != (old & Layout::kTailMask)) ||
-         (now & ~old & Layout::kPending) != 0;
+  return (tail != 0 && tail != (old & Layout::kTailMask)) || (now & ~old & Layout::kPending) != 0;
 }
 
 template <class Lock, bool (*kJoins)(std::uint32_t, std::uint32_t)>
@@ -117,8 +117,9 @@ void add_ordered(std::vector<Case>& cases, const std::string& name, bool queued)
   for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kAdaptive}) {
     Program program = queued ? Ordered<Lock, &joins_queue<Layout>>::program(mode)
                              : Ordered<Lock, &takes_ticket<Layout>>::program(mode);
-    cases.push_back({"first come, first served/" + name + (mode == WaitMode::kSpin ? "/spin" : "/adaptive"),
-                     std::move(program), bounds_of(2), Expect::kPass, ""});
+    cases.push_back(
+        {"first come, first served/" + name + (mode == WaitMode::kSpin ? "/spin" : "/adaptive"),
+         std::move(program), bounds_of(2), Expect::kPass, ""});
   }
 }
 
@@ -139,8 +140,8 @@ void add_cna(std::vector<Case>& cases, const std::string& name) {
   }
 }
 
-// Enough tickets are out that auto-ticket starts a queue. One thread stands in for their holders: it
-// releases the lock once for the owner and once for each of them, as they would in their turn.
+// Enough tickets are out that auto-ticket starts a queue. One thread stands in for their holders:
+// it releases the lock once for the owner and once for each of them, as they would in their turn.
 template <class Lock>
 void add_auto_ticket(std::vector<Case>& cases, const std::string& name) {
   constexpr std::uint32_t kStandIns = 9;

@@ -86,8 +86,8 @@ void add_planted_condvar_cases(std::vector<Case>& cases) {
       "lost wakeup");
   add("a small lock that forgets its sleepers",
       C::signal_races(false, kNone, planted<SmallLockForgetsSleepers>()), bounds_of(1, 1), "");
-  add("a waiter taken in two steps",
-      C::signal_races(false, kNone, planted<TakesInTwoSteps>()), bounds_of(1), "");
+  add("a waiter taken in two steps", C::signal_races(false, kNone, planted<TakesInTwoSteps>()),
+      bounds_of(1), "");
   add("a taken waiter that destroy does not know of",
       C::tokens_for(1, false, false, true, kNone, planted<ForgetsConfirmation>()), bounds_of(), "");
   add("a forked child that keeps ghosts in the list", C::forking(planted<ChildKeepsGhosts>()),

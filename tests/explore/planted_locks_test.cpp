@@ -14,9 +14,7 @@ template <class Lock>
 const P::Atomic32& gate() {
   return Scenarios<Lock>::lock.gate();
 }
-bool is_node_state(const void* address) {
-  return Surroundings::is_node_state(address);
-}
+bool is_node_state(const void* address) { return Surroundings::is_node_state(address); }
 
 template <class Lock>
 struct GateWakesNobody : Mutation {
@@ -217,16 +215,17 @@ void add_planted_lock_cases(std::vector<Case>& cases) {
   planted_in.add_word<TicketMutex>("ticket mutex");
   planted_in.add_word<QueueMutex>("qspinlock mutex");
   planted_in.add_queue<QueueMutex>("qspinlock mutex");
-  planted_in.add("the queue head takes nothing/qspinlock mutex",
-                 Scenarios<QueueMutex>::visits(parking(4, planted<HeadTakesNothing<QueueMutex>>()), 4),
-                 "");
-  planted_in.add("two tickets are served at once/ticket mutex",
-                 Scenarios<TicketMutex>::visits(parking(3, planted<ServesTwoTickets<TicketMutex>>()), 3),
-                 "");
+  planted_in.add(
+      "the queue head takes nothing/qspinlock mutex",
+      Scenarios<QueueMutex>::visits(parking(4, planted<HeadTakesNothing<QueueMutex>>()), 4), "");
+  planted_in.add(
+      "two tickets are served at once/ticket mutex",
+      Scenarios<TicketMutex>::visits(parking(3, planted<ServesTwoTickets<TicketMutex>>()), 3), "");
   planted_in.add("a release wider than its byte/qspinlock spinlock",
                  Scenarios<QueueSpin>::visits(spinning(planted<WideRelease<QueueSpin>>()), 3), "");
   planted_in.add("the word changes in two steps/qspinlock spinlock",
-                 Scenarios<QueueSpin>::visits(spinning(planted<WordInTwoSteps<QueueSpin>>()), 2), "");
+                 Scenarios<QueueSpin>::visits(spinning(planted<WordInTwoSteps<QueueSpin>>()), 2),
+                 "");
 }
 
 }  // namespace relock::explore

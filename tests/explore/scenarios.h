@@ -117,6 +117,24 @@ struct Scenarios {
     return program;
   }
 
+  // So many threads sleep at the gate that the word cannot count one more. They are not modelled:
+  // whoever comes now must get the lock without being counted.
+  static Program gate_full(const Setting& setting) {
+    Program program = base(setting);
+    program.setup = [setup = program.setup] {
+      setup();
+      lock.begin_with(Lock::Layout::kFree | Lock::Layout::kLocked | Lock::Layout::kPassiveMask);
+    };
+    program.threads.emplace_back([] { lock.unlock(); });
+    program.threads.emplace_back(&visit);
+    program.threads.emplace_back([] {
+      if (!lock.lock_until(&kSoon)) return;
+      section.visit();
+      lock.unlock();
+    });
+    return program;
+  }
+
   // The last user destroys the lock as soon as it has released it.
   static Program destroying(const Setting& setting, int threads) {
     Program program = base(setting);

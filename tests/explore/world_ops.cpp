@@ -29,22 +29,36 @@ void raw_store(void* address, int bytes, std::uint64_t value) {
 std::uint64_t apply_update(Update how, std::uint64_t old, std::uint64_t operand, int bytes) {
   std::uint64_t result = operand;
   switch (how) {
-    case Update::kExchange: break;
-    case Update::kAdd: result = old + operand; break;
-    case Update::kSub: result = old - operand; break;
-    case Update::kOr: result = old | operand; break;
-    case Update::kAnd: result = old & operand; break;
+    case Update::kExchange:
+      break;
+    case Update::kAdd:
+      result = old + operand;
+      break;
+    case Update::kSub:
+      result = old - operand;
+      break;
+    case Update::kOr:
+      result = old | operand;
+      break;
+    case Update::kAnd:
+      result = old & operand;
+      break;
   }
   return bytes == 4 ? result & 0xffffffffu : result;
 }
 
 const char* name_of(Update how) {
   switch (how) {
-    case Update::kExchange: return "exchange";
-    case Update::kAdd: return "fetch_add";
-    case Update::kSub: return "fetch_sub";
-    case Update::kOr: return "fetch_or";
-    case Update::kAnd: return "fetch_and";
+    case Update::kExchange:
+      return "exchange";
+    case Update::kAdd:
+      return "fetch_add";
+    case Update::kSub:
+      return "fetch_sub";
+    case Update::kOr:
+      return "fetch_or";
+    case Update::kAnd:
+      return "fetch_and";
   }
   return "update";
 }
@@ -103,8 +117,8 @@ void World::check_access(int index, int thread) {
     const Thread& owner = threads_[i];
     if (i == thread || !owner.fiber.holds(address) || owner.fiber.uses(address)) continue;
     if (i == current_ || owner.state == State::kGone) continue;
-    fail("T" + std::to_string(thread) + " touches " + cell_name(address) +
-         ", in a frame that T" + std::to_string(i) + " has left");
+    fail("T" + std::to_string(thread) + " touches " + cell_name(address) + ", in a frame that T" +
+         std::to_string(i) + " has left");
   }
 }
 
@@ -159,15 +173,13 @@ std::uint64_t World::load(const void* address, int bytes) {
   return value;
 }
 
-void World::store(void* address, int bytes, std::uint64_t value, bool low_byte,
-                  MemoryOrder order) {
+void World::store(void* address, int bytes, std::uint64_t value, bool low_byte, MemoryOrder order) {
   if (!running_) return raw_store(address, low_byte ? 1 : bytes, value);
   const int index = arrive(address, bytes, Access::kWrite);
   bool delayed = memory_.has_buffered(current_);
   const bool ordered = order == MemoryOrder::kSeqCst;
   if (!delayed && !ordered) {
-    const bool possible =
-        delayed_left_ > 0 && (memory_.cell(index).shared || search_.replaying());
+    const bool possible = delayed_left_ > 0 && (memory_.cell(index).shared || search_.replaying());
     delayed = search_.choose(possible ? 2 : 1) == 1;
     if (delayed) --delayed_left_;
   }
@@ -289,8 +301,8 @@ WaitResult World::futex_wait(void* address, std::uint32_t expected, std::uint32_
   observe(static_cast<std::uint64_t>(self.result) * 100 +
           static_cast<std::uint64_t>(self.fruitless));
   if (tracing_) {
-    note(cell_name(address) + (self.result == WaitResult::kTimedOut ? ": futex_wait times out"
-                                                                    : ": futex_wait ends"));
+    note(cell_name(address) +
+         (self.result == WaitResult::kTimedOut ? ": futex_wait times out" : ": futex_wait ends"));
   }
   return self.result;
 }

@@ -1,5 +1,5 @@
-// The parts of the production platform that its user supplies (interpose/runtime.cpp in production),
-// without forks and with small tables, so that they are used up at times.
+// The parts of the production platform that its user supplies (interpose/runtime.cpp in
+// production), without forks and with small tables, so that they are used up at times.
 #include <ctime>
 
 #include "locks/auto_ticket.h"

@@ -76,7 +76,7 @@ class TestMutex {
     cells_.owner.store(0, MemoryOrder::kRelaxed);
     std::uint32_t expected = MutexLayout::kLocked;
     if (!cells_.word.compare_exchange(expected, MutexLayout::kFree, MemoryOrder::kRelease)) {
-      Gated::unlock_slow(CellsView(cells_));
+      Gated::unlock_slow(CellsView(cells_), g_budget);
     }
   }
 
