@@ -251,9 +251,10 @@ class UnwinderEntry {
 // A child may be made while another thread is inside libunwind; the pool's mutex would stay locked
 // in the child for ever. So fork waits until nobody is inside. The thread that forks from a signal
 // handler which interrupted its own walk must not wait for itself: its child goes on with the walk.
-constexpr int kForkWaits = 50000;  // of 20 us and more
-bool fork_holds_unwinder;
-bool fork_found_ready;
+constexpr int kForkWaits = 5000;  // of 20 us and more
+// Each forking thread's own: two may run their handlers at the same time.
+__thread bool fork_holds_unwinder __attribute__((tls_model("initial-exec")));
+__thread bool fork_found_ready __attribute__((tls_model("initial-exec")));
 
 void before_fork() {
   fork_found_ready = read(process->unwinder_ready) != 0;

@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-enum { kWaiters = 4, kRounds = 150, kPage = 4096, kPoison = 0xa5 };
+enum { kWaiters = 4, kRounds = 60, kPage = 4096, kPoison = 0xa5 };
 enum Ending { kUnmapped, kPoisoned, kTimingOut, kCancelled };
 
 struct Round {

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 enum Kind { kMutex, kTimed, kRecursive, kSpin, kCond, kKinds };
-enum { kThreads = 4, kTimes = 4000, kHelpers = 2 };
+enum { kThreads = 4, kTimes = 4000, kHelpers = 2, kSignals = 1000 };
 
 static pthread_mutex_t handler_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t handler_cond = PTHREAD_COND_INITIALIZER;
@@ -115,7 +115,8 @@ static void run(const char* name, enum Kind which) {
   for (int i = 0; i < kThreads; ++i) {
     pthread_create(&threads[i], NULL, work, (void*)(intptr_t)i);
   }
-  for (int i = 0; __atomic_load_n(&finished, __ATOMIC_ACQUIRE) < kThreads; ++i) {
+  // Bounded, so that slow handlers can delay the work but never keep it from ending.
+  for (int i = 0; i < kSignals && __atomic_load_n(&finished, __ATOMIC_ACQUIRE) < kThreads; ++i) {
     pthread_kill(threads[i % kThreads], SIGUSR1);
     struct timespec pause_time = {0, 20000};
     nanosleep(&pause_time, NULL);

@@ -36,16 +36,20 @@ void add_condvar_cases(std::vector<Case>& cases) {
   };
   add("signal, mutex held", C::tokens_for(1, false, true, false), bounds_of(3));
   add("signal, mutex released", C::tokens_for(1, false, false, false), with_burnout(bounds_of(3)));
-  add("signal for each of 2", C::tokens_for(2, false, true, false), bounds_of(2));
-  add("signal for each of 2, mutex released", C::tokens_for(2, false, false, false), bounds_of(2));
-  add("broadcast to 2", C::tokens_for(2, true, true, false), bounds_of(2));
-  add("broadcast to 2, mutex released", C::tokens_for(2, true, false, false), bounds_of(2));
-  add("broadcast to 3", C::tokens_for(3, true, true, false), bounds_of(1));
+  add("signal for each of 2", C::tokens_for(2, false, true, false), without_delay(bounds_of(2)));
+  add("signal for each of 2, mutex released", C::tokens_for(2, false, false, false),
+      without_delay(bounds_of(2)));
+  add("broadcast to 2", C::tokens_for(2, true, true, false), without_delay(bounds_of(2)));
+  add("broadcast to 2, mutex released", C::tokens_for(2, true, false, false),
+      without_delay(bounds_of(2)));
+  add("broadcast to 3", C::tokens_for(3, true, true, false), without_delay(bounds_of(1)));
   add("destroyed after a signal", C::tokens_for(1, false, false, true), bounds_of(3));
-  add("destroyed after a broadcast to 2", C::tokens_for(2, true, false, true), bounds_of(2));
+  add("destroyed after a broadcast to 2", C::tokens_for(2, true, false, true),
+      without_delay(bounds_of(2)));
   add("destroyed after a broadcast to 2, mutex held", C::tokens_for(2, true, true, true),
-      bounds_of(2));
-  add("destroyed while a waiter times out", C::destroy_races_timeout(), bounds_of(3, 1));
+      without_delay(bounds_of(2)));
+  add("destroyed while a waiter times out", C::destroy_races_timeout(),
+      without_delay(bounds_of(3, 1)));
   add("a timeout races a signal", C::signal_races(false), without_delay(bounds_of(2, 1)));
   add("a timeout races a signal, small lock contended", C::signal_races(false),
       with_burnout(without_delay(bounds_of(1, 1))));
