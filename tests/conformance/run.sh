@@ -47,16 +47,14 @@ default_configs() {
       0/* | 1/tas | 1/qspinlock | 1/glibc) configs+=" $lock-adaptive" ;;
     esac
   done
-  if [ "$quick" = 0 ]; then
-    for lock in tas ticket qspinlock; do
-      [[ $locks == *" $lock "* ]] && configs+=" $lock-spin"
-    done
-    for lock in tas qspinlock cna; do
-      [[ $locks == *" $lock "* ]] && configs+=" $lock-park"
-    done
-    configs+=" glibc-profile"
+  if [ -n "${SLOW:-}" ]; then
+    for lock in $locks; do configs+=" $lock-spin $lock-park $lock-profile"; done
+  elif [ "$quick" = 0 ]; then
+    configs+=" tas-spin qspinlock-park cna-park glibc-profile tas-profile"
+  else
+    configs+=" tas-profile"
   fi
-  echo "$configs tas-profile"
+  echo "$configs"
 }
 
 # The environment of a configuration, as NAME=VALUE words.
