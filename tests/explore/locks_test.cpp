@@ -22,7 +22,6 @@ Bounds bounds_of(int threads) {
   Bounds bounds;
   const int usual = threads == 2 ? 3 : threads == 3 ? 2 : 1;
   bounds.preemptions = usual + (deep() ? 1 : 0);
-  bounds.executions = deep() ? 40'000'000 : 4'000'000;
   bounds.delayed_stores = deep() ? 2 : 0;
   return bounds;
 }
