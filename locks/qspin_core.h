@@ -41,8 +41,8 @@ namespace relock {
 //   can_take(word)                 a newcomer may take the lock: free, and nobody is passed over
 //   init_node(node)
 //   wait_node(node, previous, context)            until the MCS role is ours
-//   take_as_head(word, slots, node, context)      until the lock is ours and the role passed on
-//   kick(aux, slots)               whom else a release that sees S must wake: an address or null
+//   take_as_head(word, slots, node, context)      until the lock is ours, the role passed on
+//   kick(aux)                      whom else a release that sees S must wake: an address or null
 template <class P, class Layout, template <class, class> class SlowPath>
 struct QspinCore {
   using Word = typename P::Atomic32;
