@@ -54,6 +54,8 @@ struct RelockHost {
   /* The counter of a live object in a loaded library's data, asked for at the end; null: unknown.
    */
   uint64_t (*acquisitions)(const void* object, int kind);
+  /* The kernel's clock in nanoseconds, even where the program defines clock_gettime itself. */
+  uint64_t (*clock_ns)(int clock);
 };
 
 /* Functions of the recorder. All are safe from any thread, also nested in a signal handler (a

@@ -53,6 +53,10 @@ std::uint64_t acquisitions_of(const void* object, int kind) {
   }
 }
 
+std::uint64_t clock_ns(int clock) {
+  return static_cast<std::uint64_t>(LinuxPlatform::clock_ns(clock));
+}
+
 RelockHost host_description() {
   const Options& options = g_runtime.options;
   RelockHost host{};
@@ -67,6 +71,7 @@ RelockHost host_description() {
   host.rwlock_name = rwlock_name(options.rwlock);
   host.wait_name = wait_mode_name(options.wait);
   host.acquisitions = acquisitions_of;
+  host.clock_ns = clock_ns;
   return host;
 }
 

@@ -130,6 +130,10 @@ class GatedMutex {
         }
       }
     }
+    // Unlocked by somebody else meanwhile, as normal mutexes may be: what this release has taken
+    // charge of is still its own.
+    note.carry_out();
+    if (admitted) wake(gate_address, 1, kAnyBit);
   }
 
  private:

@@ -23,19 +23,17 @@
 // marker that no state of glibc's lock shows: glibc's are small positive, zero or small negative,
 // that is, bits 13-15 all equal for every magnitude below 8192):
 //
-//    31           24 23           16 15  13 12    9 8 7           0
-//   +---------------+---------------+------+-------+-+-------------+
-//   |  qspinlock: tail = slot + 1   | 010  | epoch |P|           L |   bits 1-8 are the ticket's
-//   head, |Q ticket: unused   |   tail    |      |       |h e a d        |   or bit 8 alone:
-//   pending
-//   +---------------+---------------+------+-------+-+-------------+
+//    31           24 23           16 15  13 12    9  8 7           0
+//   +---------------+---------------+------+-------+--+-------------+
+//   |      tail = slot + 1          | 010  | epoch |P |      L      |   qspinlock
+//   |Q|  unused     |     tail      | 010  | epoch |    head    |L  |   ticket: head in bits 1-8
+//   +---------------+---------------+------+-------+--+-------------+
 //
 // Invariants (checked by the explorer):
 //   W1  L and O are never both set; the lock is free only if neither is.
 //   W2  "locked, nobody waits" is kFree | kLocked and "free, nobody waits" is kFree for every
 //       algorithm, so they share one fast path.
-//   W3  a nonzero `passive` count implies that some thread owns the lock, is offered it, waits as
-//   an
+//   W3  a nonzero `passive` count implies that some thread owns the lock, is offered it, waits as an
 //       admitted waiter, or has been admitted (A) and is on its way: the next release sees it.
 //   W4  R implies that the lock is held or an admitted waiter is about to own it.
 #pragma once

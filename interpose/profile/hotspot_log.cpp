@@ -88,7 +88,9 @@ struct LogWork {
 LogWork work;
 
 void emit(const Line& line) {
-  logger->log(spdlog::level::info, spdlog::string_view_t(line.c_str(), line.size()));
+  // The lines carry no time of day, and spdlog would ask the program's clock_gettime for one.
+  logger->log(spdlog::log_clock::time_point(), spdlog::source_loc(), spdlog::level::info,
+              spdlog::string_view_t(line.c_str(), line.size()));
 }
 
 template <typename Item, std::uint32_t N>
@@ -297,7 +299,7 @@ void write_interval_log(Header* header, std::uint64_t now_ns) {
 void write_final_log(Header* header) {
   // An interval log that is being written has the same content.
   if (!take_log()) return;
-  write_log(header, clock_ns(CLOCK_MONOTONIC), true);
+  write_log(header, host.clock_ns(CLOCK_MONOTONIC), true);
   give_log();
 }
 

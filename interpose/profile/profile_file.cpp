@@ -102,8 +102,8 @@ void fill_header(Header* header) {
   header->header_bytes = kHeaderBytes;
   header->file_bytes = kFileBytes;
   header->pid = static_cast<std::uint32_t>(getpid());
-  header->start_realtime_ns = clock_ns(CLOCK_REALTIME);
-  header->start_monotonic_ns = header->last_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+  header->start_realtime_ns = host.clock_ns(CLOCK_REALTIME);
+  header->start_monotonic_ns = header->last_monotonic_ns = host.clock_ns(CLOCK_MONOTONIC);
   for (std::uint32_t i = 0; i < kSectionCount; ++i) {
     header->sections[i] = {section_offset(i), kRows[i], kRowBytes[i], 0};
   }

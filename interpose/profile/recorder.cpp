@@ -150,7 +150,7 @@ void finish() {
   if (!guard.entered()) return;
   update_acquisitions(header);
   settle_tickets(header);
-  raise_to(header->last_monotonic_ns, clock_ns(CLOCK_MONOTONIC));
+  raise_to(header->last_monotonic_ns, host.clock_ns(CLOCK_MONOTONIC));
   __atomic_fetch_or(&header->flags, kFlagFinished,
                     __ATOMIC_RELEASE);  // pairs with the file's readers
   write_final_log(header);

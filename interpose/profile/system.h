@@ -45,13 +45,6 @@ inline bool sys_write_all(int descriptor, const char* data, std::size_t bytes) {
   return true;
 }
 
-inline std::uint64_t clock_ns(int clock) {
-  timespec now{};
-  clock_gettime(clock, &now);  // the vDSO
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 // errno as the program left it, whatever the recorder calls.
 class ErrnoKeeper {
  public:

@@ -54,8 +54,11 @@ class CasesOf {
     add("3 threads", S::rounds(setting, 3, 1), delayed(bounds_of(3)));
     add("one only tries", S::trying(setting, 3), bounds_of(3));
     add("destroyed by the last", S::destroying(setting, 3), delayed(bounds_of(3)));
-    add("forked while held", S::forking(setting, true), bounds_of(4));
-    add("forked after release", S::forking(setting, false), bounds_of(4));
+    add("forked while held", S::forking(setting, S::Fork::kHolding), bounds_of(4));
+    add("forked after release", S::forking(setting, S::Fork::kReleased), bounds_of(4));
+    Bounds deeper = bounds_of(4);  // a word taken by a try and freed by a repair takes three switches
+    deeper.preemptions = 3;
+    add("forked, the child tries", S::forking(setting, S::Fork::kReleasedThenTries), deeper);
     Setting all_in = setting;
     all_in.admitted_limit = 3;
     if (mode != WaitMode::kSpin) {
@@ -97,6 +100,9 @@ class CasesOf {
   void add_timed(const Setting& setting, const Setting& all_in) {
     // Long scripts: with pauses that may end early, one switch less keeps them in bounds.
     const int most = setting.mode == WaitMode::kAdaptive ? 4 : 3;
+    add("unlocked once too often", S::stray_unlock(setting, nullptr), bounds_of(3));
+    add("unlocked once too often, all admitted", S::stray_unlock(all_in, nullptr), bounds_of(3));
+    add("unlocked once too often, one timed", S::stray_unlock(setting, &kSoon), timed(3, 1));
     add("one gives up, 2 threads", S::giving_up(setting, 2, kSoon, true), timed(2, 1));
     add("one gives up, 3 threads", S::giving_up(setting, 3, kSoon, false), timed(most, 1));
     add("one gives up, all admitted", S::giving_up(all_in, 3, kSoon, true), timed(most, 1));

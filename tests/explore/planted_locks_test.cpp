@@ -164,7 +164,7 @@ class Planted {
         S::giving_up(parking(1, planted<OffersWakeNobody<Lock>>()), 2, kSoon, false),
         "lost wakeup");
     add("a forked child keeps ghosts/" + lock,
-        S::forking(parking(3, planted<ChildKeepsGhosts>()), true), "");
+        S::forking(parking(3, planted<ChildKeepsGhosts>()), S::Fork::kHolding), "");
     add("looks after the release/" + lock,
         Scenarios<LooksAfterRelease<Lock>>::destroying(parking(1, nullptr), 2),
         "after it was destroyed");

@@ -212,11 +212,35 @@ struct Scenarios {
     return program;
   }
 
-  // T0 forks, with the lock in its hands or just released, while others wait. The child locks again
-  // and starts a thread that uses the lock; the parent's waiters are ghosts in its word.
-  static Program forking(const Setting& setting, bool holding) {
+  // A normal mutex that T0 unlocks once too often, while others own it or queue for it. It excludes
+  // nobody then, but nobody may be left waiting.
+  static Program stray_unlock(const Setting& setting, const Deadline* limit_of_one) {
     Program program = base(setting);
-    program.threads.emplace_back([holding] {
+    program.threads.emplace_back([] {
+      lock.lock();
+      lock.unlock();
+      lock.unlock();
+    });
+    program.threads.emplace_back([limit_of_one] {
+      if (lock.lock_until(limit_of_one)) lock.unlock();
+    });
+    program.threads.emplace_back([] {
+      lock.lock();
+      lock.unlock();
+    });
+    program.finish = [] { lock.check_free(); };
+    return program;
+  }
+
+  // What the thread that forks does with the lock, and its child.
+  enum class Fork { kHolding, kReleased, kReleasedThenTries };
+
+  // T0 forks while others wait. The child uses the lock again and starts a thread that does so too;
+  // the parent's waiters are ghosts in its word.
+  static Program forking(const Setting& setting, Fork how) {
+    Program program = base(setting);
+    program.threads.emplace_back([how] {
+      const bool holding = how == Fork::kHolding;
       lock.lock();
       if (!holding) lock.unlock();
       fork();
@@ -224,7 +248,13 @@ struct Scenarios {
       if (orphaned) return;
       if (holding) lock.unlock();
       start_thread(0);
-      visit();
+      if (how == Fork::kReleasedThenTries) {
+        if (!lock.try_lock()) return;
+        section.visit();
+        lock.unlock();
+      } else {
+        visit();
+      }
     });
     program.threads.emplace_back(&visit);
     program.threads.emplace_back(&visit);

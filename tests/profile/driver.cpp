@@ -27,12 +27,13 @@ namespace {
 
 RelockProfiler recorder;
 
-std::uint64_t now_ns() {
+std::uint64_t clock_ns(int clock) {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
+std::uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
 const char* setting(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
@@ -59,6 +60,7 @@ int load(const char* plugin) {
   host.spin_lock_name = "ticket";
   host.rwlock_name = "glibc";
   host.wait_name = "adaptive";
+  host.clock_ns = clock_ns;
   return entry(&host, &recorder);
 }
 
