@@ -32,8 +32,10 @@ all:
 WARNINGS = -Wall -Wextra -Wshadow -Wpointer-arith -Wundef -Wvla -Wwrite-strings \
   $(if $(WERROR),-Werror)
 CXX_WARNINGS = $(WARNINGS) -Wnon-virtual-dtor -Woverloaded-virtual
+# Headers that `make deps` could only unpack.
+UNPACKED := $(addprefix -isystem ,$(wildcard .deps/usr/include .deps/usr/include/*-linux-gnu))
 DEPFLAGS = -MMD -MP -MF $(@:%.o=%.d)
-BASE_FLAGS = -O2 -g -I. -D_GNU_SOURCE $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+BASE_FLAGS = -O2 -g -I. $(UNPACKED) -D_GNU_SOURCE $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 CXXFLAGS_COMMON = -std=c++20 $(BASE_FLAGS) $(CXX_WARNINGS)
 CFLAGS_COMMON = -std=gnu17 $(BASE_FLAGS) $(WARNINGS)
 
@@ -115,7 +117,7 @@ HEADERS = libunwind.h:libunwind-dev spdlog/spdlog.h:libspdlog-dev fmt/format.h:l
   elfutils/libdwfl.h:libdw-dev libelf.h:libelf-dev
 probe = $(foreach h,$(HEADERS),\n\043if !__has_include(<$(firstword $(subst :, ,$(h)))>)\n$(lastword $(subst :, ,$(h)))\n\043endif\n)
 missing_build = $(shell if command -v $(CXX) >/dev/null; \
-  then printf '$(probe)' | $(CXX) -E -P -x c++ -; \
+  then printf '$(probe)' | $(CXX) $(UNPACKED) -E -P -x c++ -; \
   else echo g++ $(foreach h,$(HEADERS),$(lastword $(subst :, ,$(h)))); fi)
 
 # Programs that the tests and the demo run, as command:package; a path stands for a library.
@@ -127,19 +129,10 @@ PROGRAMS = objdump:binutils sysbench:sysbench ruby:ruby python3:python3 pigz:pig
 missing_tests = $(shell for p in $(PROGRAMS); do \
   [ -e "$${p%:*}" ] || command -v "$${p%:*}" >/dev/null || echo "$${p\#*:}"; done)
 
-install_missing = @packages="$(sort $(1))"; [ -n "$$packages" ] || exit 0; \
-  if [ "$$(id -u)" = 0 ]; then as=; \
-  elif sudo -n true 2>/dev/null; then as="sudo -n"; \
-  else echo "relock: these packages are missing and only root can install them:" \
-    "apt-get install $$packages" >&2; exit 1; fi; \
-  get="$$as env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600"; \
-  echo "installing $$packages"; $$get update >/dev/null && \
-  $$get install -y --no-install-recommends $$packages </dev/null >/dev/null
-
 deps:
-	$(call install_missing,$(missing_build))
+	@tools/deps.sh $(sort $(missing_build))
 deps-test:
-	$(call install_missing,$(missing_build) $(missing_tests))
+	@tools/deps.sh $(sort $(missing_build) $(missing_tests))
 
 # A build without its headers fails once, in one line, instead of in every source.
 ifneq ($(if $(MAKECMDGOALS),$(filter all tests bench disasm $(BUILD)/%,$(MAKECMDGOALS)),all),)

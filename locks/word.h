@@ -33,8 +33,8 @@
 //   W1  L and O are never both set; the lock is free only if neither is.
 //   W2  "locked, nobody waits" is kFree | kLocked and "free, nobody waits" is kFree for every
 //       algorithm, so they share one fast path.
-//   W3  a nonzero `passive` count implies that some thread owns the lock, is offered it, waits as an
-//       admitted waiter, or has been admitted (A) and is on its way: the next release sees it.
+//   W3  a nonzero `passive` count implies that some thread owns the lock, is offered it, waits as
+//       an admitted waiter, or has been admitted (A) and is on its way: the next release sees it.
 //   W4  R implies that the lock is held or an admitted waiter is about to own it.
 #pragma once
 

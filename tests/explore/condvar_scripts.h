@@ -3,48 +3,9 @@
 
 #include <new>
 
-#include "locks/condvar.h"
 #include "scenarios.h"
 
 namespace relock::explore {
-
-// A semaphore as glibc's: posting may be the end of its memory, only the address is used after.
-struct ModelParker {
-  P::Atomic32 value;
-
-  ModelParker() { value.store(0, MemoryOrder::kRelaxed); }
-  void post() {
-    const void* const address = &value;
-    (void)value.exchange(1, MemoryOrder::kSeqCst);
-    P::futex_wake(address, 1, kAnyBit);
-  }
-  // False: timed out.
-  bool wait(const Deadline* deadline) {
-    for (;;) {
-      std::uint32_t posted = 1;
-      if (value.compare_exchange(posted, 0, MemoryOrder::kAcquire)) return true;
-      if (P::futex_wait(value, 0, kAnyBit, deadline) == WaitResult::kTimedOut) return false;
-    }
-  }
-};
-
-struct CondCells {
-  P::Atomic32 lock, list_epoch, unconfirmed;
-  P::AtomicPtr<CondNode<P, ModelParker>> head, tail;
-};
-
-class CondCellsView {
- public:
-  explicit CondCellsView(CondCells& cells) : cells_(&cells) {}
-  P::Atomic32& lock() const { return cells_->lock; }
-  P::Atomic32& list_epoch() const { return cells_->list_epoch; }
-  P::Atomic32& unconfirmed() const { return cells_->unconfirmed; }
-  auto& head() const { return cells_->head; }
-  auto& tail() const { return cells_->tail; }
-
- private:
-  CondCells* cells_;
-};
 
 // What a caller may get wrong: planted bugs that lie in the order of calls.
 enum class CallerBug {
@@ -59,7 +20,7 @@ enum class CallerBug {
 
 class CondUnderTest {
  public:
-  using Cond = CondVar<P, ModelParker, CondCellsView>;
+  using Cond = testing::CondDriver<P>;
   using Node = Cond::Node;
   using Mutex = MutexUnderTest<Tas>;
 
@@ -75,7 +36,8 @@ class CondUnderTest {
     name_memory(&cells.tail, 8, "cond.tail");
     for (int i = 0; i < kWaiters; ++i) {
       name_memory(&node(i).state, 4, "waiter" + std::to_string(i) + ".state");
-      name_memory(&node(i).parker, sizeof(ModelParker), "waiter" + std::to_string(i) + ".post");
+      name_memory(&node(i).parker, sizeof(testing::Parker<P>),
+                  "waiter" + std::to_string(i) + ".post");
       watch(&rooms_[i], offsetof(Node, state));
     }
   }
@@ -129,7 +91,7 @@ class CondUnderTest {
   }
 
   Mutex mutex;
-  CondCells cells;
+  testing::CondCells<P> cells;
   Node& node(int thread) { return *reinterpret_cast<Node*>(&rooms_[thread]); }
 
  private:
@@ -139,7 +101,7 @@ class CondUnderTest {
 
   static constexpr int kWaiters = 3;  // threads 0 to 2 wait, others signal
 
-  CondCellsView view() { return CondCellsView(cells); }
+  testing::CondCellsView<P> view() { return testing::CondCellsView<P>(cells); }
   void come_back(Node* node) {
     mutex.lock();
     if (bug_ != CallerBug::kForgetsToPassOn) Cond::pass_on(*node);

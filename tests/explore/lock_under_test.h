@@ -5,15 +5,7 @@
 
 #include "explore_platform.h"
 #include "explorer.h"
-#include "locks/auto_ticket.h"
-#include "locks/budget.h"
-#include "locks/gate.h"
-#include "locks/qspin_cna.h"
-#include "locks/qspin_native.h"
-#include "locks/qspin_pv.h"
-#include "locks/spin.h"
-#include "locks/tas.h"
-#include "locks/ticket.h"
+#include "tests/support/lock_drivers.h"
 
 namespace relock::explore {
 
@@ -102,32 +94,28 @@ class Surroundings {
   static inline SpinGate<P> gate;
 };
 
-struct MutexCells {
-  P::Atomic32 word, gate, epoch, tuning, owner;
+// A planted bug, one object for all executions.
+template <class Bug>
+Mutation* planted() {
+  static Bug bug;
+  return &bug;
+}
+struct ChildKeepsGhosts : Mutation {
+  bool hides_fork() override { return true; }
 };
 
-// What interpose/object.h is in production.
-class CellsView {
- public:
-  explicit CellsView(MutexCells& cells) : cells_(&cells) {}
-  P::Atomic32& word() const { return cells_->word; }
-  P::Atomic32& gate() const { return cells_->gate; }
-  P::Atomic32& epoch() const { return cells_->epoch; }
-  P::Atomic32& tuning() const { return cells_->tuning; }
-  P::Atomic32& owner() const { return cells_->owner; }
-
- private:
-  MutexCells* cells_;
+// What the drivers ask of their surroundings.
+struct Host {
+  static const Budget& budget() { return Surroundings::budget; }
+  static std::uint32_t thread_id() { return static_cast<std::uint32_t>(this_thread()) + 1; }
 };
 
-// A mutex as interpose/mutex.cpp drives it: the fast path, the owner field, the slow halves.
 template <template <class, class> class Algorithm>
-class MutexUnderTest {
+class MutexUnderTest : public testing::MutexDriver<P, Algorithm, Host> {
  public:
-  using Gated = GatedMutex<P, Algorithm, CellsView>;
-  using Layout = MutexLayout;
-  using Word = Algorithm<P, MutexLayout>;
-  static constexpr bool kTimed = true;
+  using Base = testing::MutexDriver<P, Algorithm, Host>;
+  using typename Base::Layout;
+  using typename Base::Word;
 
   void reset(const char* name = "mutex") {
     std::memset(static_cast<void*>(&cells_), 0, sizeof cells_);
@@ -137,36 +125,6 @@ class MutexUnderTest {
     name_memory(&cells_.epoch, 4, prefix + ".epoch");
     name_memory(&cells_.tuning, 4, prefix + ".tuning");
     name_memory(&cells_.owner, 4, prefix + ".owner");
-  }
-
-  void lock() { (void)lock_until(nullptr); }
-
-  bool lock_until(const Deadline* deadline) {
-    if (!take_free()) {
-      WaitContext<P> context{&Surroundings::budget};
-      context.deadline = deadline;
-      if (Gated::lock_slow(CellsView(cells_), context) == Acquire::kTimedOut) return false;
-    }
-    set_owner();
-    return true;
-  }
-
-  bool try_lock() {
-    if (!take_free() && !Gated::try_lock(CellsView(cells_))) return false;
-    set_owner();
-    return true;
-  }
-
-  void unlock() {
-    const std::uint32_t word = cells_.word.load(MemoryOrder::kRelaxed);
-    const bool simple = word == (Layout::kFree | Layout::kLocked);
-    if (!simple) Gated::prepare_unlock(CellsView(cells_));
-    cells_.owner.store(0, MemoryOrder::kRelaxed);
-    std::uint32_t expected = Layout::kFree | Layout::kLocked;
-    if (simple && cells_.word.compare_exchange(expected, Layout::kFree, MemoryOrder::kRelease)) {
-      return;
-    }
-    Gated::unlock_slow(CellsView(cells_), Surroundings::budget);
   }
 
   void destroy() { poison(&cells_, sizeof cells_); }
@@ -197,51 +155,19 @@ class MutexUnderTest {
   }
 
  private:
-  bool take_free() {
-    std::uint32_t expected = Layout::kFree;
-    return cells_.word.compare_exchange(expected, Layout::kFree | Layout::kLocked,
-                                        MemoryOrder::kAcquire);
-  }
-  void set_owner() {
-    cells_.owner.store(static_cast<std::uint32_t>(this_thread()) + 1, MemoryOrder::kRelaxed);
-  }
-
-  MutexCells cells_;
+  using Base::cells_;
 };
 
-// A spinlock as interpose/spin.cpp drives it.
 template <template <class, class> class Algorithm>
-class SpinUnderTest {
+class SpinUnderTest : public testing::SpinDriver<P, Algorithm, Host> {
  public:
-  using Spin = SpinLock<P, Algorithm>;
-  using Layout = SpinLayout;
-  using Word = Algorithm<P, SpinLayout>;
-  static constexpr bool kTimed = false;
+  using Base = testing::SpinDriver<P, Algorithm, Host>;
+  using typename Base::Layout;
+  using typename Base::Word;
 
   void reset(const char* name = "spinlock") {
-    word_.store(Layout::kFree, MemoryOrder::kRelaxed);
+    Base::init();
     name_memory(&word_, 4, name);
-  }
-
-  void lock() {
-    std::uint32_t expected = Layout::kFree;
-    if (word_.compare_exchange(expected, Layout::kFree | Layout::kLocked, MemoryOrder::kAcquire)) {
-      return;
-    }
-    WaitContext<P> context{&Surroundings::budget};
-    Spin::lock_slow(word_, context);
-  }
-  bool lock_until(const Deadline*) {
-    lock();
-    return true;
-  }
-  bool try_lock() { return Spin::try_lock(word_); }
-  void unlock() {
-    if (Word::kPlainRelease) {
-      word_.store_low_byte(0, MemoryOrder::kRelease);
-    } else {
-      Spin::unlock(word_);
-    }
   }
 
   void destroy() { poison(&word_, sizeof word_); }
@@ -257,7 +183,7 @@ class SpinUnderTest {
   }
 
  private:
-  P::Atomic32 word_;
+  using Base::word_;
 };
 
 }  // namespace relock::explore

@@ -56,8 +56,8 @@ class CasesOf {
     add("destroyed by the last", S::destroying(setting, 3), delayed(bounds_of(3)));
     add("forked while held", S::forking(setting, S::Fork::kHolding), bounds_of(4));
     add("forked after release", S::forking(setting, S::Fork::kReleased), bounds_of(4));
-    Bounds deeper = bounds_of(4);  // a word taken by a try and freed by a repair takes three switches
-    deeper.preemptions = 3;
+    Bounds deeper = bounds_of(4);
+    deeper.preemptions = 3;  // a word taken by a try and freed by a repair needs so many
     add("forked, the child tries", S::forking(setting, S::Fork::kReleasedThenTries), deeper);
     Setting all_in = setting;
     all_in.admitted_limit = 3;

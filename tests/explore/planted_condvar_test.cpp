@@ -49,15 +49,6 @@ struct ForgetsConfirmation : Mutation {
     return cell == &cond().cells.unconfirmed && how == Update::kAdd;
   }
 };
-struct ChildKeepsGhosts : Mutation {
-  bool hides_fork() override { return true; }
-};
-
-template <class Bug>
-Mutation* planted() {
-  static Bug bug;
-  return &bug;
-}
 
 Bounds bounds_of(int timeouts = 0, int burnouts = 0) {
   Bounds bounds;

@@ -92,15 +92,6 @@ template <class Lock>
 struct WideRelease : Mutation {
   bool widens_byte_store(const void* cell) override { return cell == &word<Lock>(); }
 };
-struct ChildKeepsGhosts : Mutation {
-  bool hides_fork() override { return true; }
-};
-
-template <class Bug>
-Mutation* planted() {
-  static Bug bug;
-  return &bug;
-}
 
 Setting parking(std::uint32_t admitted_limit, Mutation* bug) {
   Setting setting;

@@ -11,17 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "locks/auto_ticket.h"
-#include "locks/budget.h"
-#include "locks/condvar.h"
-#include "locks/gate.h"
 #include "locks/linux_platform.h"
-#include "locks/qspin_cna.h"
-#include "locks/qspin_native.h"
-#include "locks/qspin_pv.h"
-#include "locks/spin.h"
-#include "locks/tas.h"
-#include "locks/ticket.h"
+#include "tests/support/lock_drivers.h"
 
 // A race fails the case in which it is seen, not only the whole run.
 static std::size_t g_reports;
@@ -34,84 +25,14 @@ using P = LinuxPlatform;
 
 Budget g_budget;
 
-struct MutexCells {
-  P::Atomic32 word, gate, epoch, tuning, owner;
+struct Host {
+  static const Budget& budget() { return g_budget; }
+  static std::uint32_t thread_id() { return P::slot_hint() | 1u; }
 };
-
-class CellsView {
- public:
-  explicit CellsView(MutexCells& cells) : cells_(&cells) {}
-  P::Atomic32& word() const { return cells_->word; }
-  P::Atomic32& gate() const { return cells_->gate; }
-  P::Atomic32& epoch() const { return cells_->epoch; }
-  P::Atomic32& tuning() const { return cells_->tuning; }
-  P::Atomic32& owner() const { return cells_->owner; }
-
- private:
-  MutexCells* cells_;
-};
-
 template <template <class, class> class Algorithm>
-class TestMutex {
- public:
-  using Gated = GatedMutex<P, Algorithm, CellsView>;
-  static constexpr bool kTimed = true;
-
-  bool lock_until(const Deadline* deadline) {
-    std::uint32_t expected = MutexLayout::kFree;
-    if (!cells_.word.compare_exchange(expected, MutexLayout::kLocked, MemoryOrder::kAcquire)) {
-      WaitContext<P> context{&g_budget};
-      context.deadline = deadline;
-      if (Gated::lock_slow(CellsView(cells_), context) == Acquire::kTimedOut) return false;
-    }
-    cells_.owner.store(1, MemoryOrder::kRelaxed);
-    return true;
-  }
-  bool try_lock() {
-    if (!Gated::try_lock(CellsView(cells_))) return false;
-    cells_.owner.store(1, MemoryOrder::kRelaxed);
-    return true;
-  }
-  void unlock() {
-    cells_.owner.store(0, MemoryOrder::kRelaxed);
-    std::uint32_t expected = MutexLayout::kLocked;
-    if (!cells_.word.compare_exchange(expected, MutexLayout::kFree, MemoryOrder::kRelease)) {
-      Gated::unlock_slow(CellsView(cells_), g_budget);
-    }
-  }
-
- private:
-  MutexCells cells_{};
-};
-
+using TestMutex = testing::MutexDriver<P, Algorithm, Host>;
 template <template <class, class> class Algorithm>
-class TestSpin {
- public:
-  using Spin = SpinLock<P, Algorithm>;
-  static constexpr bool kTimed = false;
-
-  TestSpin() { word_.store(SpinLayout::kFree, MemoryOrder::kRelaxed); }
-  bool lock_until(const Deadline*) {
-    std::uint32_t expected = SpinLayout::kFree;
-    const std::uint32_t locked = SpinLayout::kFree | SpinLayout::kLocked;
-    if (!word_.compare_exchange(expected, locked, MemoryOrder::kAcquire)) {
-      WaitContext<P> context{&g_budget};
-      Spin::lock_slow(word_, context);
-    }
-    return true;
-  }
-  bool try_lock() { return Spin::try_lock(word_); }
-  void unlock() {
-    if (Algorithm<P, SpinLayout>::kPlainRelease) {
-      word_.store_low_byte(0, MemoryOrder::kRelease);
-    } else {
-      Spin::unlock(word_);
-    }
-  }
-
- private:
-  P::Atomic32 word_;
-};
+using TestSpin = testing::SpinDriver<P, Algorithm, Host>;
 
 int g_failed;
 
@@ -135,6 +56,7 @@ template <class Lock>
 void exclude(const std::string& name, int threads) {
   const std::size_t reports_before = g_reports;
   Lock lock;
+  lock.init();
   long shared = 0;
   std::vector<long> own(static_cast<std::size_t>(threads), 0);
   std::vector<std::thread> running;
@@ -182,66 +104,33 @@ void exclude_all(const char* lock) {
 
 // ---- condition variable ----
 
-struct FutexParker {
-  P::Atomic32 value;
-  FutexParker() { value.store(0, MemoryOrder::kRelaxed); }
-  void post() {
-    const void* const address = &value;
-    value.store(1, MemoryOrder::kRelease);
-    P::futex_wake(address, 1, kAnyBit);
-  }
-  bool wait(const Deadline* deadline) {
-    while (value.load(MemoryOrder::kAcquire) == 0) {
-      const WaitResult result = P::futex_wait(value, 0, kAnyBit, deadline);
-      if (result == WaitResult::kTimedOut) return value.load(MemoryOrder::kAcquire) != 0;
-    }
-    return true;
-  }
-};
-
-struct CondCells {
-  P::Atomic32 lock, list_epoch, unconfirmed;
-  P::AtomicPtr<CondNode<P, FutexParker>> head, tail;
-};
-
-class CondView {
- public:
-  explicit CondView(CondCells& cells) : cells_(&cells) {}
-  P::Atomic32& lock() const { return cells_->lock; }
-  P::Atomic32& list_epoch() const { return cells_->list_epoch; }
-  P::Atomic32& unconfirmed() const { return cells_->unconfirmed; }
-  auto& head() const { return cells_->head; }
-  auto& tail() const { return cells_->tail; }
-
- private:
-  CondCells* cells_;
-};
-
 class TestCond {
  public:
-  using Cond = CondVar<P, FutexParker, CondView>;
+  using Cond = testing::CondDriver<P>;
   using Mutex = TestMutex<Tas>;
 
   void wait(Mutex& mutex, const Deadline* deadline) {
     Cond::Node node;
     node.mutex = &mutex;
-    Cond::enlist(CondView(cells_), node);
+    Cond::enlist(view(), node);
     mutex.unlock();
     bool signalled = node.parker.wait(deadline);
-    if (!signalled && !Cond::leave(CondView(cells_), node)) signalled = node.parker.wait(nullptr);
-    if (signalled) Cond::confirm(CondView(cells_), node);
+    if (!signalled && !Cond::leave(view(), node)) signalled = node.parker.wait(nullptr);
+    if (signalled) Cond::confirm(view(), node);
     (void)mutex.lock_until(nullptr);
     Cond::pass_on(node);
   }
-  void signal() { Cond::signal(CondView(cells_)); }
-  void broadcast() { Cond::broadcast(CondView(cells_)); }
+  void signal() { Cond::signal(view()); }
+  void broadcast() { Cond::broadcast(view()); }
   void destroy() {
     WaitContext<P> context{&g_budget};
-    Cond::destroy(CondView(cells_), context);
+    Cond::destroy(view(), context);
   }
 
  private:
-  CondCells cells_{};
+  testing::CondCellsView<P> view() { return testing::CondCellsView<P>(cells_); }
+
+  testing::CondCells<P> cells_{};
 };
 
 // A token goes round: each thread waits for its turn, some with short limits.

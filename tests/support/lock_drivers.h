@@ -1,0 +1,174 @@
+// The lock templates with the objects they need, driven in the order in which interpose/ drives
+// them. The explorer and the ThreadSanitizer run share it, each with its own platform.
+#pragma once
+
+#include "locks/auto_ticket.h"
+#include "locks/budget.h"
+#include "locks/condvar.h"
+#include "locks/gate.h"
+#include "locks/qspin_cna.h"
+#include "locks/qspin_native.h"
+#include "locks/qspin_pv.h"
+#include "locks/spin.h"
+#include "locks/tas.h"
+#include "locks/ticket.h"
+
+namespace relock::testing {
+
+template <class P>
+struct MutexCells {
+  typename P::Atomic32 word, gate, epoch, tuning, owner;
+};
+
+// What MutexView in interpose/object.h is in production.
+template <class P>
+class MutexCellsView {
+ public:
+  explicit MutexCellsView(MutexCells<P>& cells) : cells_(&cells) {}
+  typename P::Atomic32& word() const { return cells_->word; }
+  typename P::Atomic32& gate() const { return cells_->gate; }
+  typename P::Atomic32& epoch() const { return cells_->epoch; }
+  typename P::Atomic32& tuning() const { return cells_->tuning; }
+  typename P::Atomic32& owner() const { return cells_->owner; }
+
+ private:
+  MutexCells<P>* cells_;
+};
+
+// A mutex as interpose/mutex.cpp drives it: the fast path, the owner field, the slow halves.
+// `Host` supplies budget() and thread_id(), which is never 0.
+template <class P, template <class, class> class Algorithm, class Host>
+class MutexDriver {
+ public:
+  using Gated = GatedMutex<P, Algorithm, MutexCellsView<P>>;
+  using Layout = MutexLayout;
+  using Word = Algorithm<P, MutexLayout>;
+  static constexpr bool kTimed = true;
+
+  void init() {}  // all zero is free
+  void lock() { (void)lock_until(nullptr); }
+
+  // False: the time was up.
+  bool lock_until(const Deadline* deadline) {
+    if (!take_free()) {
+      WaitContext<P> context{&Host::budget()};
+      context.deadline = deadline;
+      if (Gated::lock_slow(view(), context) == Acquire::kTimedOut) return false;
+    }
+    cells_.owner.store(Host::thread_id(), MemoryOrder::kRelaxed);
+    return true;
+  }
+
+  bool try_lock() {
+    if (!take_free() && !Gated::try_lock(view())) return false;
+    cells_.owner.store(Host::thread_id(), MemoryOrder::kRelaxed);
+    return true;
+  }
+
+  void unlock() {
+    const std::uint32_t word = cells_.word.load(MemoryOrder::kRelaxed);
+    const bool simple = word == (Layout::kFree | Layout::kLocked);
+    if (!simple) Gated::prepare_unlock(view());
+    cells_.owner.store(0, MemoryOrder::kRelaxed);
+    std::uint32_t expected = Layout::kFree | Layout::kLocked;
+    if (simple && cells_.word.compare_exchange(expected, Layout::kFree, MemoryOrder::kRelease)) {
+      return;
+    }
+    Gated::unlock_slow(view(), Host::budget());
+  }
+
+ protected:
+  MutexCellsView<P> view() { return MutexCellsView<P>(cells_); }
+
+  MutexCells<P> cells_{};
+
+ private:
+  bool take_free() {
+    std::uint32_t expected = Layout::kFree;
+    return cells_.word.compare_exchange(expected, Layout::kFree | Layout::kLocked,
+                                        MemoryOrder::kAcquire);
+  }
+};
+
+// A spinlock as interpose/spin.cpp drives it.
+template <class P, template <class, class> class Algorithm, class Host>
+class SpinDriver {
+ public:
+  using Spin = SpinLock<P, Algorithm>;
+  using Layout = SpinLayout;
+  using Word = Algorithm<P, SpinLayout>;
+  static constexpr bool kTimed = false;
+
+  void init() { word_.store(Layout::kFree, MemoryOrder::kRelaxed); }
+
+  void lock() {
+    std::uint32_t expected = Layout::kFree;
+    if (word_.compare_exchange(expected, Layout::kFree | Layout::kLocked, MemoryOrder::kAcquire)) {
+      return;
+    }
+    WaitContext<P> context{&Host::budget()};
+    Spin::lock_slow(word_, context);
+  }
+  bool lock_until(const Deadline*) {
+    lock();
+    return true;
+  }
+  bool try_lock() { return Spin::try_lock(word_); }
+  void unlock() {
+    if (Word::kPlainRelease) {
+      word_.store_low_byte(0, MemoryOrder::kRelease);
+    } else {
+      Spin::unlock(word_);
+    }
+  }
+
+ protected:
+  typename P::Atomic32 word_;
+};
+
+// A semaphore as glibc's: posting may be the end of its memory, only the address is used after.
+template <class P>
+struct Parker {
+  typename P::Atomic32 value;
+
+  Parker() { value.store(0, MemoryOrder::kRelaxed); }
+  void post() {
+    const void* const address = &value;
+    (void)value.exchange(1, MemoryOrder::kSeqCst);
+    P::futex_wake(address, 1, kAnyBit);
+  }
+  // False: timed out.
+  bool wait(const Deadline* deadline) {
+    for (;;) {
+      std::uint32_t posted = 1;
+      if (value.compare_exchange(posted, 0, MemoryOrder::kAcquire)) return true;
+      if (P::futex_wait(value, 0, kAnyBit, deadline) == WaitResult::kTimedOut) return false;
+    }
+  }
+};
+
+template <class P>
+struct CondCells {
+  typename P::Atomic32 lock, list_epoch, unconfirmed;
+  typename P::template AtomicPtr<CondNode<P, Parker<P>>> head, tail;
+};
+
+// What CondView in interpose/object.h is in production.
+template <class P>
+class CondCellsView {
+ public:
+  explicit CondCellsView(CondCells<P>& cells) : cells_(&cells) {}
+  typename P::Atomic32& lock() const { return cells_->lock; }
+  typename P::Atomic32& list_epoch() const { return cells_->list_epoch; }
+  typename P::Atomic32& unconfirmed() const { return cells_->unconfirmed; }
+  auto& head() const { return cells_->head; }
+  auto& tail() const { return cells_->tail; }
+
+ private:
+  CondCells<P>* cells_;
+};
+
+template <class P>
+using CondDriver = CondVar<P, Parker<P>, CondCellsView<P>>;
+
+}  // namespace relock::testing
