@@ -9,6 +9,7 @@
 #include "locks/spin.h"
 #include "locks/tas.h"
 #include "locks/ticket.h"
+#include "locks/ticket_backoff.h"
 
 namespace relock {
 namespace {

@@ -102,6 +102,11 @@ SpinGate<LinuxPlatform>* LinuxPlatform::spin_gate(const void* address) {
   return &g_wiped->gates[(number * 0x9e3779b97f4a7c15u >> 32) % kSpinGates];
 }
 
+BackoffTable* LinuxPlatform::backoff_table() {
+  static thread_local BackoffTable table;
+  return &table;
+}
+
 // The rseq area, kept by the C library: -1 where it is off or missing.
 int LinuxPlatform::cpu() {
   if (g_rseq_offset == 0) return -1;

@@ -29,6 +29,8 @@ Budget budget_of(const Options& options, const Topology& topology) {
                           : by_cpus < 1         ? 1
                           : by_cpus > kMost     ? kMost
                                                 : static_cast<std::uint32_t>(by_cpus);
+  budget.backoff_units =
+      topology.virtual_machine ? BackoffDelay::kMostUnitsInVm : BackoffDelay::kMostUnits;
   // With one CPU the owner cannot run while a waiter pauses.
   if (topology.usable_cpus == 1) {
     if (budget.mode == WaitMode::kAdaptive) budget.mode = WaitMode::kPark;

@@ -97,8 +97,11 @@ struct TicketQueued {
 
   static constexpr std::uint32_t kQueueAt = 8;
 
-  static bool spin(Word& word, std::uint32_t w, std::uint32_t mine, std::uint32_t ahead,
-                   Spinner<P>& spinner) {
+  TicketQueued(Word&, const WaitContext<P>&) {}
+  void served() {}
+
+  bool spin(Word& word, std::uint32_t w, std::uint32_t mine, std::uint32_t ahead,
+            Spinner<P>& spinner) {
     TicketQueueTable<P>* table = P::ticket_queues();
     if (table == nullptr) return spinner.spin(word, w);
     if ((w & Layout::kQueued) == 0) {

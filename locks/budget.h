@@ -28,6 +28,8 @@ struct Budget {
   std::uint64_t nap_max_ns = 4'000'000;
   // cna: consecutive hand-offs inside a NUMA node before waiters of other nodes are served.
   std::uint32_t local_hand_offs = 65536;
+  // ticket-backoff: the longest delay for each ticket ahead, in pauses (backoff.h).
+  std::uint32_t backoff_units = 16000;
 };
 
 }  // namespace relock

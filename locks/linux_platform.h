@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
+#include "backoff.h"
 #include "platform.h"
 
 namespace relock {
@@ -184,6 +185,7 @@ struct LinuxPlatform {
   static std::uint32_t epoch();
   static SlotTable<LinuxPlatform>* slots();
   static TicketQueueTable<LinuxPlatform>* ticket_queues();
+  static BackoffTable* backoff_table();
   static SpinGate<LinuxPlatform>* spin_gate(const void* address);
   static std::uint32_t slot_hint() {
     const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());

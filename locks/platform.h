@@ -35,6 +35,7 @@
 //   P::spin_gate(address) -> SpinGate<P>*   the gate of a spinlock (shared by those that hash
 //                                    alike), or null
 //   P::ticket_queues() -> TicketQueueTable<P>*   queues of auto-ticket, or null
+//   P::backoff_table() -> BackoffTable*   this thread's learned delays, or null
 //   P::slots() -> SlotTable<P>*      queue nodes, or null when there are none (not started yet)
 //
 // Two contracts bind every lock:

@@ -36,7 +36,8 @@
 
 namespace relock {
 
-// `Local` says where a waiter pauses: TicketOnWord here, TicketQueued in auto_ticket.h.
+// `Local` is one waiter's way to pause: TicketOnWord here, TicketQueued in auto_ticket.h,
+// TicketWithBackoff in ticket_backoff.h.
 template <class P, class Layout, template <class, class> class LocalOf>
 struct TicketCore {
   using Word = typename P::Atomic32;
@@ -117,15 +118,16 @@ struct TicketCore {
 
   static void wait_turn(Word& word, std::uint32_t mine, WaitContext<P>& context) {
     Spinner<P> spinner(context);
+    Local local(word, context);
     for (;;) {
-      std::uint32_t w = word.load(MemoryOrder::kAcquire);          // P1
-      if (((head(w) - mine - 1) & kMask) <= kMostTickets) return;  // served, or passed
+      std::uint32_t w = word.load(MemoryOrder::kAcquire);                         // P1
+      if (((head(w) - mine - 1) & kMask) <= kMostTickets) return local.served();  // or passed
       if (can_take(w)) {  // only after a double unlock: our ticket is gone
         if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return;
         continue;
       }
       const std::uint32_t ahead = (mine - head(w)) & kMask;
-      if (Local::spin(word, w, mine, ahead, spinner)) continue;
+      if (local.spin(word, w, mine, ahead, spinner)) continue;
       if constexpr (Layout::kCanSleep) {
         context.going_to_sleep();  // before we can be served: nobody else shall pay for it
         if ((w & Layout::kSleeper) == 0) {
@@ -141,16 +143,25 @@ struct TicketCore {
   }
 };
 
-// Every waiter looks at the lock word.
+// For waiters that look at the lock word: a release has nobody else to tell.
+template <class P>
+struct NoTicketQueue {
+  static ReleaseNote<P> note_serving(typename P::Atomic32&, std::uint32_t, std::uint32_t) {
+    return {};
+  }
+  static ReleaseNote<P> note_free(typename P::Atomic32&, std::uint32_t) { return {}; }
+};
+
+// Every waiter looks at the lock word all the time.
 template <class P, class Layout>
-struct TicketOnWord {
+struct TicketOnWord : NoTicketQueue<P> {
   using Word = typename P::Atomic32;
 
-  static bool spin(Word& word, std::uint32_t w, std::uint32_t, std::uint32_t, Spinner<P>& spinner) {
+  TicketOnWord(Word&, const WaitContext<P>&) {}
+  bool spin(Word& word, std::uint32_t w, std::uint32_t, std::uint32_t, Spinner<P>& spinner) {
     return spinner.spin(word, w);
   }
-  static ReleaseNote<P> note_serving(Word&, std::uint32_t, std::uint32_t) { return {}; }
-  static ReleaseNote<P> note_free(Word&, std::uint32_t) { return {}; }
+  void served() {}
 };
 
 template <class P, class Layout>

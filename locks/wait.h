@@ -71,6 +71,15 @@ class Spinner {
     return true;
   }
 
+  // The same, `pauses` times without a look in between; a nap ends them.
+  bool spin_for(std::uint32_t pauses, typename P::Atomic32& cell, std::uint32_t seen) {
+    const std::uint32_t naps = naps_;
+    for (std::uint32_t i = 0; i < pauses && naps_ == naps; ++i) {
+      if (!spin(cell, seen)) return false;
+    }
+    return true;
+  }
+
   // For waits that nobody ends with a wake: pauses, later naps.
   void pause_or_nap(typename P::Atomic32& cell, std::uint32_t seen) {
     constexpr std::uint32_t kClockEvery = 64;
@@ -94,12 +103,14 @@ class Spinner {
  private:
   void nap_for(typename P::Atomic32& cell, std::uint32_t seen, std::uint64_t ns) {
     context_.going_to_sleep();
+    ++naps_;
     const Deadline until = P::after_ns(ns);
     (void)P::futex_wait(cell, seen, wake_bit::kNap, &until);
   }
 
   WaitContext<P>& context_;
   std::uint32_t spent_ = 0;
+  std::uint32_t naps_ = 0;
   std::int64_t since_ = 0;
   std::uint64_t nap_ns_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "explorer.h"
+#include "locks/backoff.h"
 #include "locks/platform.h"
 #include "world.h"
 
@@ -181,8 +182,10 @@ struct ExplorePlatform {
   static std::uint32_t slot_hint() { return machine.slot_hint[this_thread()]; }
   static SlotTable<ExplorePlatform>* slots() { return slot_table; }
   static TicketQueueTable<ExplorePlatform>* ticket_queues() { return queue_table; }
+  static BackoffTable* backoff_table() { return &backoff_tables[this_thread()]; }
   static SpinGate<ExplorePlatform>* spin_gate(const void*) { return gate_of_spinlocks; }
 
+  static inline BackoffTable backoff_tables[kMaxThreads];
   static inline SlotTable<ExplorePlatform>* slot_table = nullptr;
   static inline TicketQueueTable<ExplorePlatform>* queue_table = nullptr;
   static inline SpinGate<ExplorePlatform>* gate_of_spinlocks = nullptr;

@@ -49,6 +49,7 @@ class Surroundings {
     queue_table = TicketQueueTable<P>(queues, setting.ticket_queues);
     P::queue_table = setting.ticket_queues == 0 ? nullptr : &queue_table;
     P::gate_of_spinlocks = &gate;
+    std::memset(static_cast<void*>(P::backoff_tables), 0, sizeof P::backoff_tables);
     machine = Machine{};
     for (int i = 0; setting.two_nodes && i < kMaxThreads; ++i) machine.node[i] = i % 2;
     mutation = setting.bug;

@@ -12,6 +12,7 @@
 #include "locks/spin.h"
 #include "locks/tas.h"
 #include "locks/ticket.h"
+#include "locks/ticket_backoff.h"
 
 namespace relock::testing {
 

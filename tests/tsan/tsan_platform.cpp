@@ -30,6 +30,10 @@ std::uint32_t LinuxPlatform::choose(std::uint32_t n) {
 }
 
 std::uint32_t LinuxPlatform::epoch() { return 0; }
+BackoffTable* LinuxPlatform::backoff_table() {
+  static thread_local BackoffTable table;
+  return &table;
+}
 SlotTable<LinuxPlatform>* LinuxPlatform::slots() { return &g_slots; }
 TicketQueueTable<LinuxPlatform>* LinuxPlatform::ticket_queues() { return &g_ticket_queues; }
 SpinGate<LinuxPlatform>* LinuxPlatform::spin_gate(const void* address) {
