@@ -124,7 +124,7 @@ void release_and_report(MutexView mutex, std::uint32_t users) {
 // ---- glibc's mutexes, recorded ----
 
 LinuxAtomic32* mark_of_glibcs(MutexView mutex) {
-  return mutex.is_robust() ? nullptr : &mutex.mark();  // a robust one keeps its list link there
+  return mutex.keeps_records() ? &mutex.mark() : nullptr;
 }
 
 // By another thread. In a robust mutex the word holds the owner's tid and flags.
@@ -150,11 +150,11 @@ int lock_glibcs(MutexView mutex, const Timeout* timeout) {
     RecordedWait wait(object, RELOCK_KIND_MUTEX, mark_of_glibcs(mutex));
     wait.begin();
     error = lock();
-    const bool counted = error == 0 && !mutex.is_robust();
+    const bool counted = error == 0 && mutex.keeps_records();
     wait.end(error == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_ACQUIRED,
              counted ? mutex.acquisitions() + 1 : 0);
   }
-  if (error == 0 && !mutex.is_robust()) ++mutex.acquisitions();
+  if (error == 0 && mutex.keeps_records()) ++mutex.acquisitions();
   return error;
 }
 
@@ -162,15 +162,34 @@ int trylock_glibcs(MutexView mutex) {
   const int error = real().pthread_mutex_trylock(mutex.object());
   if (!g_runtime.recording) return error;
   if (error == EBUSY) g_runtime.profiler.try_failed(mutex.address(), RELOCK_KIND_MUTEX);
-  if (error == 0 && !mutex.is_robust()) ++mutex.acquisitions();
+  if (error == 0 && mutex.keeps_records()) ++mutex.acquisitions();
   return error;
 }
 
 int unlock_glibcs(MutexView mutex) {
-  const bool marked = g_runtime.recording && !mutex.is_robust();
+  const bool marked = g_runtime.recording && mutex.keeps_records();
   const std::uint32_t ticket = marked ? take_mark(mutex.mark()) : 0;
   const int error = real().pthread_mutex_unlock(mutex.object());
   report_release(ticket);
+  return error;
+}
+
+// glibc's own wait leaves its caller counted among the users; its public calls do not. So the owner
+// counts itself once more before it lets go, and takes that back when it owns the mutex again. One
+// that is locked more than once (recursive) stays locked, and nothing is counted.
+int release_glibcs_for_wait(MutexView mutex) {
+  const bool recursive = mutex.type() == PTHREAD_MUTEX_RECURSIVE_NP;
+  const bool counts = owned_by(mutex, thread_id()) && !(recursive && mutex.count() > 1);
+  if (counts) ++mutex.users();
+  const int error = unlock_glibcs(mutex);
+  if (error != 0 && counts) --mutex.users();
+  return error;
+}
+
+int reacquire_glibcs_after_wait(MutexView mutex) {
+  const bool kept = owned_by(mutex, thread_id());
+  const int error = lock_glibcs(mutex, nullptr);
+  if (!kept) --mutex.users();  // also when it cannot be had any more, as glibc does
   return error;
 }
 
@@ -277,7 +296,7 @@ int mutex_lock_until(pthread_mutex_t* object, const Timeout& timeout) {
 
 int mutex_release_for_wait(pthread_mutex_t* object) {
   MutexView mutex(object);
-  if (mutex_is_glibcs(mutex)) return unlock_glibcs(mutex);
+  if (mutex_is_glibcs(mutex)) return release_glibcs_for_wait(mutex);
   if (mutex.type() == PTHREAD_MUTEX_RECURSIVE_NP && --mutex.count() != 0) return 0;
   release_and_report(mutex, 0);
   return 0;
@@ -285,7 +304,7 @@ int mutex_release_for_wait(pthread_mutex_t* object) {
 
 int mutex_reacquire_after_wait(pthread_mutex_t* object) {
   MutexView mutex(object);
-  if (mutex_is_glibcs(mutex)) return lock_glibcs(mutex, nullptr);
+  if (mutex_is_glibcs(mutex)) return reacquire_glibcs_after_wait(mutex);
   return lock_ours(mutex, nullptr, 0);
 }
 
@@ -324,7 +343,7 @@ RELOCK_EXPORT(int, pthread_mutex_init,
 RELOCK_EXPORT(int, pthread_mutex_destroy, (pthread_mutex_t * mutex)) {
   if (relock::likely(!g_runtime.recording)) return relock::real().pthread_mutex_destroy(mutex);
   const MutexView view(mutex);
-  const std::uint32_t acquisitions = view.is_robust() ? 0 : view.acquisitions();
+  const std::uint32_t acquisitions = view.keeps_records() ? view.acquisitions() : 0;
   const int error = relock::real().pthread_mutex_destroy(mutex);
   if (error == 0) g_runtime.profiler.object_destroy(mutex, RELOCK_KIND_MUTEX, acquisitions);
   return error;

@@ -18,8 +18,15 @@
 // pthread_cond_t (48 bytes):
 //   0 lock  4 epoch of the list  8 head  16 tail  24 unconfirmed   ours
 //  36 __wrefs: bit 0 process-shared, bit 1 CLOCK_MONOTONIC   glibc's meaning, and the only word
-//  that
-//     tells whose the object is
+//     that tells whose the object is
+//
+// pthread_rwlock_t (56 bytes), where it is not glibc's:
+//   0 state (locks/rwsem.h)  4 queue word  8 queue gate  12 queue epoch  16 tuning
+//  20 readers' gate  32 head's gate   ours
+//  24 __cur_writer  tid of the writer        glibc's meaning
+//  28 __shared      process-shared           glibc's meaning
+//  48 __flags       preference               glibc's meaning
+//  40 mark, 44 acquisitions, counted while profiling: ours, with glibc's lock as well
 #pragma once
 
 #include <cstddef>
@@ -59,6 +66,9 @@ class MutexView {
   // knows what to do with it.
   bool is_glibcs() const { return (kind() & ~(kElisionBits | kTypeMask)) != 0; }
   bool is_robust() const { return (kind() & kRobustBit) != 0; }
+  // A robust mutex has its list link where mark and counter are; a process-shared one is touched by
+  // processes that know nothing of them.
+  bool keeps_records() const { return (kind() & (kRobustBit | kSharedBit)) == 0; }
   int type() const { return kind() & kTypeMask; }
 
   const void* address() const { return bytes_; }
@@ -66,6 +76,7 @@ class MutexView {
 
   static constexpr int kTypeMask = 3;
   static constexpr int kRobustBit = 16;
+  static constexpr int kSharedBit = 128;
   static constexpr int kElisionBits = 0x300;
 
  private:
@@ -116,24 +127,52 @@ class CondView {
 };
 static_assert(sizeof(pthread_cond_t) == 48);
 
-// Readers-writer locks are glibc's; two spare words serve the recorder.
+// The small mutex by which waiting writers elect one of them, inside a readers-writer lock.
+class RwlockQueueView {
+ public:
+  explicit RwlockQueueView(char* bytes) : bytes_(bytes) {}
+  LinuxAtomic32& word() const { return cell(4); }
+  LinuxAtomic32& gate() const { return cell(8); }
+  LinuxAtomic32& epoch() const { return cell(12); }
+  LinuxAtomic32& tuning() const { return cell(16); }
+  LinuxAtomic32& owner() const { return cell(36); }  // nobody writes it
+
+ private:
+  LinuxAtomic32& cell(std::size_t offset) const {
+    return *reinterpret_cast<LinuxAtomic32*>(bytes_ + offset);
+  }
+  char* bytes_;
+};
+
 class RwlockView {
  public:
   explicit RwlockView(pthread_rwlock_t* rwlock) : bytes_(reinterpret_cast<char*>(rwlock)) {}
-  LinuxAtomic32& mark() const { return *reinterpret_cast<LinuxAtomic32*>(bytes_ + kSpare); }
-  LinuxAtomic32& acquisitions() const {
-    return *reinterpret_cast<LinuxAtomic32*>(bytes_ + kSpare + 4);
+
+  LinuxAtomic32& state() const { return cell(0); }
+  RwlockQueueView queue() const { return RwlockQueueView(bytes_); }
+  LinuxAtomic32& tuning() const { return cell(16); }  // the queue has bits 0-15 of it
+  LinuxAtomic32& readers_gate() const { return cell(20); }
+  LinuxAtomic32& writer() const { return cell(24); }
+  LinuxAtomic32& head_gate() const { return cell(32); }
+  LinuxAtomic32& mark() const { return cell(40); }
+  LinuxAtomic32& acquisitions() const { return cell(44); }
+
+  bool is_shared() const { return data().__shared != 0; }
+  bool prefers_writers() const {
+    return data().__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
   }
-  bool is_shared() const {
-    return reinterpret_cast<pthread_rwlock_t*>(bytes_)->__data.__shared != 0;
-  }
+  pthread_rwlock_t* object() const { return reinterpret_cast<pthread_rwlock_t*>(bytes_); }
 
  private:
-#if defined(__x86_64__)
-  static constexpr std::size_t kSpare = offsetof(pthread_rwlock_t, __data.__pad2);
-#else
-  static constexpr std::size_t kSpare = offsetof(pthread_rwlock_t, __data.__pad1);
-#endif
+  static_assert(offsetof(pthread_rwlock_t, __data.__readers) == 0);
+  static_assert(offsetof(pthread_rwlock_t, __data.__cur_writer) == 24);
+  static_assert(offsetof(pthread_rwlock_t, __data.__shared) == 28);
+  static_assert(offsetof(pthread_rwlock_t, __data.__flags) == 48);
+
+  const decltype(pthread_rwlock_t::__data)& data() const { return object()->__data; }
+  LinuxAtomic32& cell(std::size_t offset) const {
+    return *reinterpret_cast<LinuxAtomic32*>(bytes_ + offset);
+  }
   char* bytes_;
 };
 

@@ -15,6 +15,7 @@
 // times are exact.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -54,6 +55,8 @@ struct RelockHost {
   /* The counter of a live object in a loaded library's data, asked for at the end; null: unknown.
    */
   uint64_t (*acquisitions)(const void* object, int kind);
+  /* Whether descriptor 2 is still what it was at start; else nothing may be written there. */
+  bool (*standard_error_is_the_same)(void);
   /* The kernel's clock in nanoseconds, even where the program defines clock_gettime itself. */
   uint64_t (*clock_ns)(int clock);
 };

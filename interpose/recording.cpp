@@ -37,7 +37,7 @@ std::uint64_t acquisitions_of(const void* object, int kind) {
   switch (kind) {
     case RELOCK_KIND_MUTEX: {
       const MutexView mutex(static_cast<pthread_mutex_t*>(address));
-      return mutex.is_robust() ? 0 : mutex.acquisitions();
+      return mutex.keeps_records() ? mutex.acquisitions() : 0;
     }
     case RELOCK_KIND_SPIN: {
       const SpinRecord* record = spin_record(object);
@@ -71,6 +71,7 @@ RelockHost host_description() {
   host.rwlock_name = rwlock_name(options.rwlock);
   host.wait_name = wait_mode_name(options.wait);
   host.acquisitions = acquisitions_of;
+  host.standard_error_is_the_same = standard_error_is_the_same;
   host.clock_ns = clock_ns;
   return host;
 }

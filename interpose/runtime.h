@@ -18,6 +18,7 @@ struct Runtime {
   bool mutex_needs_care = false;  // glibc's or recorded: off the fast path
   bool mutex_is_glibcs = false;
   bool spin_is_glibcs = false;
+  bool rwlock_is_glibcs = false;
   bool recording = false;
   bool spin_plain_release = true;
   std::uint32_t tid_offset = 0;  // of the tid in the C library's thread descriptor; 0: not known

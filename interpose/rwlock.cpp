@@ -1,4 +1,4 @@
-// pthread_rwlock_*: glibc's own, counted and recorded.
+// pthread_rwlock_*: whose the object is, and recording. The locks are glibc's or those of rwsem.cpp.
 #include <cerrno>
 
 #include <pthread.h>
@@ -8,56 +8,96 @@
 #include "interpose/real.h"
 #include "interpose/recording.h"
 #include "interpose/runtime.h"
+#include "interpose/rwsem.h"
 
 namespace relock {
 namespace {
 
-using TryFunction = int (*)(pthread_rwlock_t*);
-
-// A process-shared lock's bytes belong to other processes too: no marks and counters in it.
-std::uint32_t count_acquisition(RwlockView view) {
-  return view.is_shared() ? 0 : view.acquisitions().fetch_add(1, MemoryOrder::kRelaxed) + 1;
+// A process-shared lock stays the C library's: its bytes belong to other processes too.
+inline bool is_glibcs(RwlockView rwlock) {
+  return g_runtime.rwlock_is_glibcs || rwlock.is_shared();
 }
 
-// Tries first (once the arguments are known to be right), so that only a real wait is timed. `lock`
-// is the call that waits.
-template <class Lock>
-int lock_recorded(pthread_rwlock_t* rwlock, RelockObjectKind kind, TryFunction try_lock,
-                  Lock lock) {
-  RwlockView view(rwlock);
-  int error = try_lock(rwlock);
+struct Reading {
+  static constexpr RelockObjectKind kKind = RELOCK_KIND_RWLOCK_READ;
+  static int try_lock(RwlockView rwlock) {
+    return is_glibcs(rwlock) ? real().pthread_rwlock_tryrdlock(rwlock.object())
+                             : rwsem_try_read(rwlock);
+  }
+  static int lock(RwlockView rwlock, const Timeout* timeout, WaitObserver* observer) {
+    if (!is_glibcs(rwlock)) return rwsem_read(rwlock, timeout, observer);
+    pthread_rwlock_t* const object = rwlock.object();
+    return timeout == nullptr
+               ? real().pthread_rwlock_rdlock(object)
+               : real().pthread_rwlock_clockrdlock(object, timeout->clock, timeout->when);
+  }
+};
+
+struct Writing {
+  static constexpr RelockObjectKind kKind = RELOCK_KIND_RWLOCK_WRITE;
+  static int try_lock(RwlockView rwlock) {
+    return is_glibcs(rwlock) ? real().pthread_rwlock_trywrlock(rwlock.object())
+                             : rwsem_try_write(rwlock);
+  }
+  static int lock(RwlockView rwlock, const Timeout* timeout, WaitObserver* observer) {
+    if (!is_glibcs(rwlock)) return rwsem_write(rwlock, timeout, observer);
+    pthread_rwlock_t* const object = rwlock.object();
+    return timeout == nullptr
+               ? real().pthread_rwlock_wrlock(object)
+               : real().pthread_rwlock_clockwrlock(object, timeout->clock, timeout->when);
+  }
+};
+
+int unlock_any(RwlockView rwlock) {
+  return is_glibcs(rwlock) ? real().pthread_rwlock_unlock(rwlock.object()) : rwsem_unlock(rwlock);
+}
+
+// A process-shared lock gets no marks and counters.
+std::uint32_t count_acquisition(RwlockView rwlock) {
+  return rwlock.is_shared() ? 0 : rwlock.acquisitions().fetch_add(1, MemoryOrder::kRelaxed) + 1;
+}
+
+// Tries first (once the arguments are known to be right), so that only a real wait is timed.
+template <class Side>
+int lock_recorded(RwlockView rwlock, const Timeout* timeout) {
+  if (timeout != nullptr &&
+      (!supported_clock(timeout->clock) || !valid_nanoseconds(*timeout->when))) {
+    return EINVAL;
+  }
+  int error = Side::try_lock(rwlock);
   if (error == 0) {
-    count_acquisition(view);
+    count_acquisition(rwlock);
     return 0;
   }
-  RecordedWait wait(rwlock, kind, view.is_shared() ? nullptr : &view.mark());
-  wait.begin();
-  error = lock();
+  RecordedWait wait(rwlock.object(), Side::kKind, rwlock.is_shared() ? nullptr : &rwlock.mark());
+  if (is_glibcs(rwlock)) wait.begin();  // nobody will tell when it is about to sleep
+  error = Side::lock(rwlock, timeout, &wait);
   if (error == 0) {
-    wait.end(RELOCK_WAIT_ACQUIRED, count_acquisition(view));
+    wait.end(RELOCK_WAIT_ACQUIRED, count_acquisition(rwlock));
   } else {
     wait.end(error == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_CANCELLED, 0);
   }
   return error;
 }
 
-template <class Lock>
-int read_recorded(pthread_rwlock_t* rwlock, Lock lock) {
-  return lock_recorded(rwlock, RELOCK_KIND_RWLOCK_READ, real().pthread_rwlock_tryrdlock, lock);
-}
-template <class Lock>
-int write_recorded(pthread_rwlock_t* rwlock, Lock lock) {
-  return lock_recorded(rwlock, RELOCK_KIND_RWLOCK_WRITE, real().pthread_rwlock_trywrlock, lock);
-}
-
-int try_recorded(pthread_rwlock_t* rwlock, RelockObjectKind kind, TryFunction try_lock) {
-  const int error = try_lock(rwlock);
+template <class Side>
+int try_any(pthread_rwlock_t* object) {
+  RwlockView rwlock(object);
+  const int error = Side::try_lock(rwlock);
+  if (likely(!g_runtime.recording)) return error;
   if (error == 0) {
-    count_acquisition(RwlockView(rwlock));
+    count_acquisition(rwlock);
   } else if (error == EBUSY) {
-    g_runtime.profiler.try_failed(rwlock, kind);
+    g_runtime.profiler.try_failed(object, Side::kKind);
   }
   return error;
+}
+
+template <class Side>
+inline int lock_any(pthread_rwlock_t* object, const Timeout* timeout) {
+  RwlockView rwlock(object);
+  if (likely(!g_runtime.recording)) return Side::lock(rwlock, timeout, nullptr);
+  return lock_recorded<Side>(rwlock, timeout);
 }
 
 }  // namespace
@@ -65,62 +105,47 @@ int try_recorded(pthread_rwlock_t* rwlock, RelockObjectKind kind, TryFunction tr
 
 using relock::g_runtime;
 using relock::likely;
+using relock::Reading;
 using relock::real;
+using relock::Timeout;
 using relock::unlikely;
+using relock::Writing;
 
 RELOCK_EXPORT(int, pthread_rwlock_rdlock, (pthread_rwlock_t * rwlock)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_rdlock(rwlock);
-  return relock::read_recorded(rwlock, [&] { return real().pthread_rwlock_rdlock(rwlock); });
+  return relock::lock_any<Reading>(rwlock, nullptr);
 }
 RELOCK_EXPORT(int, pthread_rwlock_wrlock, (pthread_rwlock_t * rwlock)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_wrlock(rwlock);
-  return relock::write_recorded(rwlock, [&] { return real().pthread_rwlock_wrlock(rwlock); });
+  return relock::lock_any<Writing>(rwlock, nullptr);
 }
 RELOCK_EXPORT(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * rwlock, const timespec* when)) {
-  if (likely(!g_runtime.recording) || !relock::valid_nanoseconds(*when)) {
-    return real().pthread_rwlock_timedrdlock(rwlock, when);
-  }
-  return relock::read_recorded(rwlock,
-                               [&] { return real().pthread_rwlock_timedrdlock(rwlock, when); });
+  const Timeout timeout{CLOCK_REALTIME, when};
+  return relock::lock_any<Reading>(rwlock, &timeout);
 }
 RELOCK_EXPORT(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t * rwlock, const timespec* when)) {
-  if (likely(!g_runtime.recording) || !relock::valid_nanoseconds(*when)) {
-    return real().pthread_rwlock_timedwrlock(rwlock, when);
-  }
-  return relock::write_recorded(rwlock,
-                                [&] { return real().pthread_rwlock_timedwrlock(rwlock, when); });
+  const Timeout timeout{CLOCK_REALTIME, when};
+  return relock::lock_any<Writing>(rwlock, &timeout);
 }
 RELOCK_EXPORT(int, pthread_rwlock_clockrdlock,
               (pthread_rwlock_t * rwlock, clockid_t clock, const timespec* when)) {
-  if (likely(!g_runtime.recording) || !relock::supported_clock(clock) ||
-      !relock::valid_nanoseconds(*when)) {
-    return real().pthread_rwlock_clockrdlock(rwlock, clock, when);
-  }
-  return relock::read_recorded(
-      rwlock, [&] { return real().pthread_rwlock_clockrdlock(rwlock, clock, when); });
+  const Timeout timeout{clock, when};
+  return relock::lock_any<Reading>(rwlock, &timeout);
 }
 RELOCK_EXPORT(int, pthread_rwlock_clockwrlock,
               (pthread_rwlock_t * rwlock, clockid_t clock, const timespec* when)) {
-  if (likely(!g_runtime.recording) || !relock::supported_clock(clock) ||
-      !relock::valid_nanoseconds(*when)) {
-    return real().pthread_rwlock_clockwrlock(rwlock, clock, when);
-  }
-  return relock::write_recorded(
-      rwlock, [&] { return real().pthread_rwlock_clockwrlock(rwlock, clock, when); });
+  const Timeout timeout{clock, when};
+  return relock::lock_any<Writing>(rwlock, &timeout);
 }
 RELOCK_EXPORT(int, pthread_rwlock_tryrdlock, (pthread_rwlock_t * rwlock)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_tryrdlock(rwlock);
-  return relock::try_recorded(rwlock, RELOCK_KIND_RWLOCK_READ, real().pthread_rwlock_tryrdlock);
+  return relock::try_any<Reading>(rwlock);
 }
 RELOCK_EXPORT(int, pthread_rwlock_trywrlock, (pthread_rwlock_t * rwlock)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_trywrlock(rwlock);
-  return relock::try_recorded(rwlock, RELOCK_KIND_RWLOCK_WRITE, real().pthread_rwlock_trywrlock);
+  return relock::try_any<Writing>(rwlock);
 }
 RELOCK_EXPORT(int, pthread_rwlock_unlock, (pthread_rwlock_t * rwlock)) {
-  if (likely(!g_runtime.recording)) return real().pthread_rwlock_unlock(rwlock);
   relock::RwlockView view(rwlock);
+  if (likely(!g_runtime.recording)) return relock::unlock_any(view);
   const std::uint32_t ticket = view.is_shared() ? 0 : relock::take_mark(view.mark());
-  const int error = real().pthread_rwlock_unlock(rwlock);
+  const int error = relock::unlock_any(view);
   relock::report_release(ticket);
   return error;
 }

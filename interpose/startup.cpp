@@ -47,6 +47,7 @@ void choose_locks() {
   runtime.spin_plain_release = runtime.spin->plain_release;
   runtime.mutex_is_glibcs = options.mutex == LockKind::kGlibc;
   runtime.spin_is_glibcs = options.spin == LockKind::kGlibc;
+  runtime.rwlock_is_glibcs = options.rwlock == RwlockKind::kGlibc;
   runtime.mutex_needs_care = runtime.mutex_is_glibcs;
   runtime.budget = budget_of(options, runtime.topology);
 }
@@ -77,6 +78,7 @@ void say_what_is_used() {
 
 __attribute__((constructor)) void start(int, char**, char** environment) {
   Runtime& runtime = g_runtime;
+  remember_standard_error();
   load_options_from_environment(&runtime.options, environment, say);
   find_topology(&runtime.topology, runtime.options);
   const bool by_node =

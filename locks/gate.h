@@ -41,6 +41,7 @@
 
 #include <cstdint>
 
+#include "allowance.h"
 #include "wait.h"
 #include "word.h"
 
@@ -57,6 +58,7 @@ class GatedMutex {
   using Layout = MutexLayout;
   using Algorithm = AlgorithmOf<P, Layout>;
   using Word = typename P::Atomic32;
+  using Allowance = SpinAllowance<P, 0>;
 
   // A try that copes with every state of the word. Never waits.
   static bool try_lock(Object object) {
@@ -77,16 +79,22 @@ class GatedMutex {
 
   static Acquire lock_slow(Object object, WaitContext<P>& context) {
     if (stale(object)) repair(object);
-    context.spin_pauses = allowance(object, *context.budget);
+    context.spin_pauses = Allowance::of(object.tuning(), *context.budget);
     context.aux = &object.tuning();
     const Acquire result = acquire(object, context);
-    if (result == Acquire::kAcquired) learn(object, context);
+    if (result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
     return result;
   }
 
   // Before the owner fields are cleared: drops ghosts while the owner is still known (G4).
   static void prepare_unlock(Object object) {
     if (stale(object)) repair(object);
+  }
+
+  // For a mutex that a thread only ever takes after this call: in a forked child, whatever the word
+  // says the first time is about threads that are not here, its owner included (G4).
+  static void forget_parent(Object object) {
+    if (stale(object)) repair(object, kNobodyStays);
   }
 
   // The caller owns the lock, or the word shows that nobody does (then nothing happens).
@@ -145,6 +153,7 @@ class GatedMutex {
   static constexpr std::uint32_t kGhosts = ~(Layout::kFree | Layout::kLocked);
   static constexpr int kEverybody = 0x7fffffff;
 
+  enum Stays { kOwnerStays, kNobodyStays };
   enum class Entry { kJoin, kRetry, kAcquired, kTimedOut };
 
   static void wake(const void* address, int count, std::uint32_t bits) {
@@ -390,37 +399,6 @@ class GatedMutex {
     }
   }
 
-  // ---- what the spin allowance was worth ----
-
-  static std::uint32_t allowance(Object object, const Budget& budget) {
-    if (budget.mode == WaitMode::kPark) return 0;
-    const std::uint32_t learned = object.tuning().load(MemoryOrder::kRelaxed) & 0xffff;
-    return learned == 0 ? budget.spin_pauses : learned - 1;
-  }
-
-  // Spinning that ended in sleep was wasted: halve. Spinning that succeeded may grow back. When it
-  // has come down to nothing, one acquisition in 64 tries again. The cell is a hint: a lost update
-  // costs nothing.
-  static void learn(Object object, const WaitContext<P>& context) {
-    if (context.budget->mode != WaitMode::kAdaptive) return;
-    std::uint32_t cell = object.tuning().load(MemoryOrder::kRelaxed);
-    const std::uint32_t most = context.budget->spin_pauses;
-    std::uint32_t next = context.spin_pauses;
-    if (context.spinning_failed) {
-      next /= 2;
-    } else if (context.pauses > 0) {
-      next += next / 4 + 1;
-    } else {
-      return;  // no admitted wait: nothing to learn
-    }
-    if (next == 0 && P::choose(64) == 0) next = most;
-    if (next > most) next = most;
-    if (next > 0xfffe) next = 0xfffe;
-    const std::uint32_t updated = (cell & ~0xffffu) | (next + 1);
-    if (updated != cell)
-      (void)object.tuning().compare_exchange(cell, updated, MemoryOrder::kRelaxed);
-  }
-
   // ---- ghosts ----
 
   static bool stale(Object object) {
@@ -444,7 +422,7 @@ class GatedMutex {
   // slow path comes by first, so none of ours is in the word either; the fast path cannot have
   // changed it, since it works on words without waiters only. What the owner field says stands: an
   // owner from before the fork keeps the lock; a lock on its way to a ghost is free.
-  static void repair(Object object) {
+  static void repair(Object object, Stays stays = kOwnerStays) {
     const std::uint32_t now = P::epoch() & kEpochMask;
     std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);
     for (;;) {
@@ -458,9 +436,9 @@ class GatedMutex {
       if (object.epoch().compare_exchange(seen, now | kRepairing, MemoryOrder::kAcquire)) break;
     }
     std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
-    while ((w & kGhosts) != 0) {
-      const bool owned =
-          (w & Layout::kLocked) != 0 && object.owner().load(MemoryOrder::kRelaxed) != 0;
+    while ((w & kGhosts) != 0 || (stays == kNobodyStays && w != Layout::kFree)) {
+      const bool owned = stays == kOwnerStays && (w & Layout::kLocked) != 0 &&
+                         object.owner().load(MemoryOrder::kRelaxed) != 0;
       const std::uint32_t mended = owned ? Layout::kLocked : Layout::kFree;
       if (object.word().compare_exchange(w, mended, MemoryOrder::kRelaxed)) break;
     }

@@ -196,7 +196,7 @@ void warn_bad_value(const OptionRow& row, const char* value, void (*warn)(const 
 
 void load_all(Options* options, const Environment& environment, void (*warn)(const char* line)) {
   *options = Options{};
-  // RELOCK_LOCK is the default of the two that narrow it, so it must be known first.
+  // RELOCK_LOCK is the default of those that narrow it, so it must be known first.
   for (int pass = 0; pass < 2; ++pass) {
     for (const OptionRow& row : kOptionRows) {
       const bool is_base = strcmp(row.name, "RELOCK_LOCK") == 0;
@@ -205,7 +205,10 @@ void load_all(Options* options, const Environment& environment, void (*warn)(con
       if (value == nullptr || *value == '\0') continue;
       if (!row.parse(row, value, options)) warn_bad_value(row, value, warn);
     }
-    if (pass == 0) options->mutex = options->spin = options->lock;
+    if (pass == 0) {
+      options->mutex = options->spin = options->lock;
+      if (options->lock == LockKind::kGlibc) options->rwlock = RwlockKind::kGlibc;
+    }
   }
 }
 
@@ -302,7 +305,7 @@ const char* wait_mode_name(WaitMode mode) {
   return "?";
 }
 
-const char* rwlock_name(RwlockKind) { return "glibc"; }
+const char* rwlock_name(RwlockKind kind) { return kind == RwlockKind::kGlibc ? "glibc" : "rwsem"; }
 
 void describe_accepted(const OptionRow& row, LineBuffer* out) { row.print_accepted(row, out); }
 

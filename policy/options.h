@@ -26,7 +26,7 @@ inline constexpr int kLockCount = 0
 // The lock that serves when no variable names one.
 inline constexpr LockKind kDefaultLock = LockKind::kTas;
 
-enum class RwlockKind : std::uint8_t { kGlibc };
+enum class RwlockKind : std::uint8_t { kGlibc, kRwsem };
 enum class VmMode : std::uint8_t { kAuto, kYes, kNo };
 
 // A copy of a variable's text: setenv and clearenv may take the original away.

@@ -218,6 +218,9 @@ int check_command(const std::string& name) {
   }
   if (access(path.c_str(), R_OK) != 0) return fail(kUsage, name, "cannot be read");
   const Finding finding = examine_program(path);
+  if (finding.verdict == Verdict::kWorks && !is_runnable(path)) {
+    return fail(kUsage, name, "not an executable file");
+  }
   printf("%s: %s\n", name.c_str(), finding.sentence.c_str());
   return finding.verdict == Verdict::kWorks ? kOk : kFailed;
 }

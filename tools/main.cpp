@@ -76,7 +76,7 @@ int program_index(int argc, char** argv) {
 
 struct Arguments {
   RunRequest request;
-  std::string directory = ".";
+  std::string directory;  // where profiles go; empty: as the environment says, else here
   std::string checked;
   relock::ReportOptions report;
 };

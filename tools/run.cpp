@@ -14,6 +14,7 @@
 #include <cstring>
 #include <map>
 
+#include "policy/options.h"
 #include "tools/message.h"
 #include "tools/preload.h"
 
@@ -181,7 +182,9 @@ int run_command(const RunRequest& request) {
   return exec_failed(request.command[0], become(path, request.command));
 }
 
-int record_command(const RunRequest& request, const std::string& directory) {
+int record_command(const RunRequest& request, const std::string& given) {
+  const std::string stated = given.empty() ? foreign_variable("RELOCK_PROFILE_DIR") : given;
+  const std::string directory = stated.empty() ? std::string(1, '.') : stated;
   int status = prepare_directory(directory);
   if (status != kOk) return status;
   const std::string place = absolute(directory);

@@ -31,19 +31,31 @@ struct NoMutex {
   void unlock() {}
 };
 
+char log_path[2200];  // from the root on: programs change directory; empty: standard error
+
+int open_log_file() {
+  return sys_open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+}
+
+// What went wrong with the log file, once.
+void complain(int error, const char* what_now) {
+  static bool said;
+  if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED)) return;
+  const char* reason = strerrordesc_np(error);
+  Text<2600> line;
+  line << "relock: warning: RELOCK_LOG_FILE=" << host.log_file << ": "
+       << (reason != nullptr ? reason : "unknown error") << ": " << what_now << "\n";
+  say(line.c_str());
+}
+
 // Writes to standard error or to a file that is opened for each log: a descriptor that stays open
 // might be closed by the program and its number used again.
 class LogSink final : public spdlog::sinks::base_sink<NoMutex> {
  public:
   void open() {
-    if (host.log_file != nullptr && host.log_file[0] != '\0') {
-      descriptor_ =
-          sys_open(host.log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
-      owned_ = true;
-    } else {
-      descriptor_ = standard_error_is_the_same() ? 2 : -1;
-      owned_ = false;
-    }
+    owned_ = log_path[0] != '\0';
+    descriptor_ = owned_ ? open_log_file() : host.standard_error_is_the_same() ? 2 : -1;
+    if (owned_ && descriptor_ < 0) complain(-descriptor_, "the log is lost");
   }
   void close() {
     if (owned_ && descriptor_ >= 0) sys_close(descriptor_);
@@ -55,7 +67,8 @@ class LogSink final : public spdlog::sinks::base_sink<NoMutex> {
     if (descriptor_ < 0) return;
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    sys_write_all(descriptor_, line.data(), line.size());
+    const int error = sys_write_all(descriptor_, line.data(), line.size());
+    if (error != 0 && owned_) complain(error, "the log is incomplete");
   }
   void flush_() override {}
 
@@ -63,6 +76,19 @@ class LogSink final : public spdlog::sinks::base_sink<NoMutex> {
   int descriptor_ = -1;
   bool owned_ = false;
 };
+
+// Where the log goes is settled, and tried, while the program is still where it was started.
+void choose_log_file() {
+  if (host.log_file == nullptr || host.log_file[0] == '\0') return;
+  copy_text(log_path, absolute_path(host.log_file).c_str());
+  const int descriptor = open_log_file();
+  if (descriptor >= 0) {
+    sys_close(descriptor);
+    return;
+  }
+  complain(-descriptor, "the log goes to standard error");
+  log_path[0] = '\0';
+}
 
 // Never destroyed: threads may log while the process exits.
 LogSink* sink;
@@ -270,11 +296,13 @@ bool take_log() {
   std::uint32_t open = 0;
   return logger != nullptr && exchange_if(process->log_busy, open, 1u);
 }
+std::uint64_t interval_ns() { return std::uint64_t{host.log_interval_s} * 1000 * kMillisecond; }
 void give_log() { publish(process->log_busy, 0u); }  // pairs with take_log
 
 }  // namespace
 
 void set_up_log() {
+  choose_log_file();
   auto made = std::make_shared<LogSink>();
   made->set_formatter(std::make_unique<spdlog::pattern_formatter>(
       "relock: %v", spdlog::pattern_time_type::utc, "\n"));
@@ -283,16 +311,21 @@ void set_up_log() {
   logger = new spdlog::logger("relock", std::move(made));
 }
 
-void write_interval_log(Header* header, std::uint64_t now_ns) {
-  const std::uint64_t interval_ns = std::uint64_t{host.log_interval_s} * 1000 * kMillisecond;
+bool interval_log_is_due(Header* header, std::uint64_t now_ns) {
   std::uint64_t due_ns = read(process->next_log_ns);
   if (due_ns == 0) {
-    exchange_if(process->next_log_ns, due_ns, header->start_monotonic_ns + interval_ns);
-    return;
+    exchange_if(process->next_log_ns, due_ns, header->start_monotonic_ns + interval_ns());
+    return false;
   }
+  return now_ns >= due_ns;
+}
+
+void write_interval_log(Header* header, std::uint64_t now_ns) {
+  std::uint64_t due_ns = read(process->next_log_ns);
   if (now_ns < due_ns || !take_log()) return;
-  if (exchange_if(process->next_log_ns, due_ns, now_ns + interval_ns))
+  if (exchange_if(process->next_log_ns, due_ns, now_ns + interval_ns())) {
     write_log(header, now_ns, false);
+  }
   give_log();
 }
 

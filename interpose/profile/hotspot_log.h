@@ -10,6 +10,8 @@ namespace relock::profile {
 // Makes the logger, so that nothing has to be allocated later.
 void set_up_log();
 
+bool interval_log_is_due(Header* header, std::uint64_t now_ns);
+
 // If the interval has passed and no other thread is at it.
 void write_interval_log(Header* header, std::uint64_t now_ns);
 

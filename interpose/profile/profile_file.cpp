@@ -15,8 +15,6 @@ namespace {
 constexpr int kNameTries = 10;
 using Path = Text<2200>;
 
-struct stat standard_error;  // as it was when the recorder was loaded
-bool standard_error_known;
 bool refused;          // survives fork: a child need not repeat its parent's complaint
 char directory[2048];  // where profiles go, fixed at start: programs change directory
 
@@ -80,7 +78,7 @@ int allocate(int descriptor) {
   // A file system without fallocate: write the zeros.
   static const char zeros[4096] = {};
   for (std::uint32_t done = 0; done < kFileBytes; done += sizeof zeros) {
-    if (!sys_write_all(descriptor, zeros, sizeof zeros)) return errno != 0 ? errno : ENOSPC;
+    if (const int error = sys_write_all(descriptor, zeros, sizeof zeros); error != 0) return error;
   }
   return 0;
 }
@@ -169,33 +167,28 @@ Header* open_profile() {
   return current_header();
 }
 
-int choose_profile_directory() {
-  const char* given = host.profile_dir;
-  Text<sizeof directory> chosen;
-  if (given == nullptr || given[0] != '/') {
+Text<2200> absolute_path(const char* given) {
+  Text<2200> path;
+  if (given[0] != '/') {
     char current[1024] = ".";
     if (system_call(SYS_getcwd, current, sizeof current) < 0) copy_text(current, ".");
-    chosen << current;
-    if (given != nullptr && given[0] != '\0') chosen << "/" << given;
-  } else {
-    chosen << given;
+    path << current;
+    if (given[0] != '\0') path << "/";
   }
+  path << given;
+  return path;
+}
+
+int choose_profile_directory() {
+  const Text<2200> chosen = absolute_path(host.profile_dir != nullptr ? host.profile_dir : "");
   copy_text(directory, chosen.c_str());
   if (access(directory, W_OK | X_OK) == 0) return 0;
   const int error = errno;
   return refuse(profile_path(0).c_str(), error);
 }
 
-void remember_standard_error() { standard_error_known = fstat(2, &standard_error) == 0; }
-
-bool standard_error_is_the_same() {
-  struct stat now;
-  return standard_error_known && fstat(2, &now) == 0 && now.st_dev == standard_error.st_dev &&
-         now.st_ino == standard_error.st_ino;
-}
-
 void say(const char* line) {
-  if (standard_error_is_the_same()) sys_write_all(2, line, std::strlen(line));
+  if (host.standard_error_is_the_same()) sys_write_all(2, line, std::strlen(line));
 }
 
 }  // namespace relock::profile

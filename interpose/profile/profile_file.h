@@ -2,6 +2,7 @@
 #pragma once
 
 #include "interpose/profile/profile_format.h"
+#include "interpose/profile/text.h"
 
 namespace relock::profile {
 
@@ -14,10 +15,10 @@ Header* open_profile();
 // created there.
 int choose_profile_directory();
 
+// `given` from the root on, as seen from the current directory of this moment.
+Text<2200> absolute_path(const char* given);
+
 // One line on standard error, unless the program has put something else in its place.
 void say(const char* line);
-// Remembers what standard error is now.
-void remember_standard_error();
-bool standard_error_is_the_same();
 
 }  // namespace relock::profile

@@ -2,6 +2,7 @@
 
 #include "interpose/profile/hotspot_log.h"
 #include "interpose/profile/modules.h"
+#include "interpose/profile/own_stack.h"
 #include "interpose/profile/process_state.h"
 #include "interpose/profile/profile_file.h"
 #include "interpose/profile/sampler.h"
@@ -13,28 +14,85 @@ namespace relock::profile {
 
 namespace {
 
+// ---- what runs on a stack of the recorder's own (own_stack.h) ----
+
+struct OpenJob {
+  Header* header = nullptr;
+
+  static void run(void* job) { static_cast<OpenJob*>(job)->header = open_profile(); }
+};
+
+struct StackJob {
+  Header* header;
+  Registers start;
+  std::uint32_t stack = 0;
+
+  static void run(void* job) { static_cast<StackJob*>(job)->take(); }
+  void take() {
+    std::uint64_t frames[kMaxFrames];
+    bool busy = false;
+    std::uint32_t count = take_stack(start, frames, kMaxFrames, &busy);
+    if (!note_modules(header, frames, count)) count = take_stack(start, frames, kMaxFrames, &busy);
+    // A stack that was cut short would read as if it were complete.
+    if (busy) return drop(header, kDropUnwinderBusy);
+    add(header->stacks_taken, std::uint64_t{1});
+    stack = intern_stack(header, frames, count);
+  }
+};
+
+struct ModuleJob {
+  Header* header;
+  std::uint64_t addresses[2];
+
+  static void run(void* job) {
+    const ModuleJob& self = *static_cast<ModuleJob*>(job);
+    for (const std::uint64_t address : self.addresses) note_module(self.header, address);
+  }
+};
+
+struct LogJob {
+  Header* header;
+  std::uint64_t now_ns;
+
+  static void run_interval(void* job) {
+    const LogJob& self = *static_cast<LogJob*>(job);
+    write_interval_log(self.header, self.now_ns);
+  }
+  static void run_final(void* job) { write_final_log(static_cast<LogJob*>(job)->header); }
+};
+
 // The caller must have entered a RecordGuard.
-std::uint32_t record_stack(Header* header) {
-  std::uint64_t frames[kMaxFrames];
-  bool busy = false;
-  std::uint32_t count = take_stack(frames, kMaxFrames, &busy);
-  if (!note_modules(header, frames, count)) count = take_stack(frames, kMaxFrames, &busy);
-  // A stack that was cut short would read as if it were complete.
-  if (busy) return drop(header, kDropUnwinderBusy), 0;
-  add(header->stacks_taken, std::uint64_t{1});
-  return intern_stack(header, frames, count);
+Header* header_made() {
+  if (Header* header = current_header()) return header;
+  OpenJob job;
+  return on_own_stack(&OpenJob::run, &job) ? job.header : nullptr;
 }
 
-// The lock's row; a new one gets the objects that its name will be looked up in.
+// The caller must have entered a RecordGuard. 0: no stack could be taken.
+[[gnu::noinline]] std::uint32_t record_stack(Header* header) {
+  StackJob job{header, {}};
+  capture_registers(&job.start);
+  if (!on_own_stack(&StackJob::run, &job)) drop(header, kDropUnwinderBusy);
+  return job.stack;
+}
+
+// The row of a lock that nobody has waited for yet, and the objects that its name will be looked up
+// in. `may_switch`: the caller has entered a RecordGuard.
+std::uint32_t add_lock(Header* header, const void* object, int kind, bool may_switch) {
+  const std::uint32_t made = find_lock(header, object, kind, true);
+  if (made == kNoRow) return kNoRow;
+  ModuleJob job{header,
+                {reinterpret_cast<std::uint64_t>(object), read(lock_row(header, made).init_site)}};
+  if (!may_switch || !on_own_stack(&ModuleJob::run, &job)) drop(header, kDropModules);
+  return made;
+}
+
+// As above, known or not.
 std::uint32_t lock_for_wait(Header* header, const void* object, int kind) {
   const std::uint32_t known = find_lock(header, object, kind, false);
   if (known != kNoRow) return known;
-  const std::uint32_t made = find_lock(header, object, kind, true);
-  if (made != kNoRow) {
-    note_module(header, reinterpret_cast<std::uint64_t>(object));
-    note_module(header, read(lock_row(header, made).init_site));
-  }
-  return made;
+  RecordGuard guard;
+  return add_lock(header, object, kind, guard.entered());
 }
 
 // wait_end is counted even inside another call of the recorder; only making the file is not safe
@@ -42,7 +100,7 @@ std::uint32_t lock_for_wait(Header* header, const void* object, int kind) {
 Header* header_for_count() {
   if (Header* header = current_header()) return header;
   RecordGuard guard;
-  return guard.entered() ? open_profile() : nullptr;
+  return guard.entered() ? header_made() : nullptr;
 }
 
 std::uint32_t wait_begin(const void* object, int kind, std::uint64_t now_ns) {
@@ -52,9 +110,10 @@ std::uint32_t wait_begin(const void* object, int kind, std::uint64_t now_ns) {
     if (Header* header = current_header()) drop(header, kDropNested);
     return 0;
   }
-  Header* header = open_profile();
+  Header* header = header_made();
   if (header == nullptr || host.stacks == 0) return 0;
-  const std::uint32_t lock = lock_for_wait(header, object, kind);
+  std::uint32_t lock = find_lock(header, object, kind, false);
+  if (lock == kNoRow) lock = add_lock(header, object, kind, true);
   if (lock == kNoRow) return 0;
   LockRow& row = lock_row(header, lock);
   const std::uint32_t weight = draw_sample(header, predicted_wait_ns(row), now_ns);
@@ -117,12 +176,15 @@ void tick(std::uint64_t now_ns) {
   RecordGuard guard;
   if (!guard.entered()) return;
   Header* header = current_header();
-  if (header != nullptr) write_interval_log(header, now_ns);
+  if (header == nullptr || !interval_log_is_due(header, now_ns)) return;
+  LogJob job{header, now_ns};
+  on_own_stack(&LogJob::run_interval, &job);
 }
 
 // The child's page was cleared by the kernel: it has no file and no ticket. What is left is the
 // thread's own state, when it forked from inside a handler.
 void fork_child() {
+  keep_own_stack_after_fork();
   thread_state.stack_low = thread_state.stack_high = 0;
   thread_state.random = 0;
 }
@@ -153,20 +215,24 @@ void finish() {
   raise_to(header->last_monotonic_ns, host.clock_ns(CLOCK_MONOTONIC));
   __atomic_fetch_or(&header->flags, kFlagFinished,
                     __ATOMIC_RELEASE);  // pairs with the file's readers
-  write_final_log(header);
+  LogJob job{header, 0};
+  if (!on_own_stack(&LogJob::run_final, &job)) write_final_log(header);
 }
 
 }  // namespace
 
 int start_recorder(const RelockHost& given, const void* caller, RelockProfiler* profiler) {
   host = given;
-  remember_standard_error();
   int error = choose_profile_directory();
   if (error != 0) return error;
   error = set_up_process();
   if (error != 0) {
     say("relock: no profile: the kernel does not clear pages in forked children\n");
     return error;
+  }
+  if (!set_up_own_stacks()) {
+    say("relock: no profile: there is no memory for the recorder\n");
+    return ENOMEM;
   }
   if (host.stacks != 0 && !set_up_stacks(caller)) {
     say("relock: the profile has no stacks: libunwind-x86_64.so.8 is missing or too old\n");

@@ -175,19 +175,10 @@ bool set_up_stacks(const void* caller) {
   return unwinder_open;
 }
 
-[[gnu::noinline]] std::uint32_t take_stack(std::uint64_t* frames, std::uint32_t capacity,
-                                           bool* busy) {
+std::uint32_t take_stack(const Registers& start, std::uint64_t* frames, std::uint32_t capacity,
+                         bool* busy) {
   *busy = false;
   if (!unwinder_open || capacity == 0) return 0;
-  Registers start;
-  __asm__ volatile(
-      "leaq 0(%%rip), %%rax\n\t"
-      "movq %%rax, 0(%0)\n\tmovq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\tmovq %%rbx, 24(%0)\n\t"
-      "movq %%r12, 32(%0)\n\tmovq %%r13, 40(%0)\n\tmovq %%r14, 48(%0)\n\tmovq %%r15, 56(%0)"
-      :
-      : "r"(&start)
-      : "rax", "memory");
-  static_assert(offsetof(Registers, r15) == 56);
   Collector collector{frames, capacity, 0};
   if (walk_by_rules(start, collector, busy) == Outcome::kNeedsUnwinder) {
     collector.count = 0;

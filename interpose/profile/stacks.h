@@ -1,6 +1,9 @@
 // Call stacks of the calling thread, by libunwind's reading of the unwind tables.
 #pragma once
 
+#include <cstddef>
+
+#include "interpose/profile/frame_rules.h"
 #include "interpose/profile/process_state.h"
 
 namespace relock::profile {
@@ -10,9 +13,22 @@ namespace relock::profile {
 // frames are left out of stacks.
 bool set_up_stacks(const void* caller);
 
+// Where the walk begins: the function that this is expanded in.
+[[gnu::always_inline]] inline void capture_registers(Registers* registers) {
+  __asm__ volatile(
+      "leaq 0(%%rip), %%rax\n\t"
+      "movq %%rax, 0(%0)\n\tmovq %%rsp, 8(%0)\n\tmovq %%rbp, 16(%0)\n\tmovq %%rbx, 24(%0)\n\t"
+      "movq %%r12, 32(%0)\n\tmovq %%r13, 40(%0)\n\tmovq %%r14, 48(%0)\n\tmovq %%r15, 56(%0)"
+      :
+      : "r"(registers)
+      : "rax", "memory");
+  static_assert(offsetof(Registers, r15) == 56);
+}
+
 // Fills `frames` with addresses inside the calling instructions, innermost first, beginning with
 // the first frame outside relock. Returns how many, at most `capacity`; *busy is set when the stack
-// was cut short because another thread was inside the unwinder.
-std::uint32_t take_stack(std::uint64_t* frames, std::uint32_t capacity, bool* busy);
+// was cut short because another thread was inside the unwinder. Needs kilobytes of stack.
+std::uint32_t take_stack(const Registers& start, std::uint64_t* frames, std::uint32_t capacity,
+                         bool* busy);
 
 }  // namespace relock::profile

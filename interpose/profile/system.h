@@ -33,16 +33,16 @@ inline long sys_read(int descriptor, void* buffer, std::size_t bytes) {
   return result;
 }
 
-// Writes all of it or returns false.
-inline bool sys_write_all(int descriptor, const char* data, std::size_t bytes) {
+// Writes all of it. 0 or an errno value.
+inline int sys_write_all(int descriptor, const char* data, std::size_t bytes) {
   while (bytes > 0) {
     const long written = system_call(SYS_write, descriptor, data, bytes);
     if (written == -EINTR) continue;
-    if (written <= 0) return false;
+    if (written <= 0) return written == 0 ? ENOSPC : static_cast<int>(-written);
     data += written;
     bytes -= static_cast<std::size_t>(written);
   }
-  return true;
+  return 0;
 }
 
 // errno as the program left it, whatever the recorder calls.

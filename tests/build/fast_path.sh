@@ -29,9 +29,10 @@ counts() { # CALL: "instructions N atomics N calls N syscalls N"
 }
 
 calls="pthread_mutex_lock pthread_mutex_unlock pthread_spin_lock pthread_spin_unlock"
+rwlock_calls="pthread_rwlock_rdlock pthread_rwlock_wrlock pthread_rwlock_unlock"
 if [ "${1:-}" = --listing ]; then
   executed >"$scratch/executed"
-  for call in $calls; do
+  for call in $calls $rwlock_calls; do
     echo "$call: $(counts "$call")"
     awk -v call="$call" '$1 == call { at = $2; sub(/^[^ ]* [^ ]* /, ""); printf "  %6s  %s\n", at, $0 }' \
       "$scratch/executed"
@@ -41,16 +42,20 @@ fi
 
 "$scratch/step" >/dev/null
 [ $? = 77 ] && { echo "ok fast path - not looked at: no single steps on this machine"; exit 0; }
+judge() { # LOCK CALL
+  read -r _ n _ atomics _ inner _ system_calls < <(counts "$2")
+  case $2 in *lock) least=1 ;; esac
+  case $2 in *unlock) least=0 ;; esac
+  if [ "$n" -ge 3 ] && [ "$inner" = 0 ] && [ "$system_calls" = 0 ] &&
+    [ "$atomics" -ge "$least" ] && [ "$atomics" -le 1 ]; then
+    echo "ok $2 with $1: no call, $atomics atomic(s), no system call"
+  else
+    echo "not ok $2 with $1 - $(counts "$2")"
+  fi
+}
 for lock in $(lock_names | grep -vx glibc); do
   executed RELOCK_LOCK="$lock" >"$scratch/executed"
-  for call in $calls; do
-    read -r _ n _ atomics _ inner _ system_calls < <(counts "$call")
-    case $call in *_lock) most=1 least=1 ;; *) most=1 least=0 ;; esac
-    if [ "$n" -ge 3 ] && [ "$inner" = 0 ] && [ "$system_calls" = 0 ] &&
-      [ "$atomics" -ge $least ] && [ "$atomics" -le $most ]; then
-      echo "ok $call with $lock: no call, $atomics atomic(s), no system call"
-    else
-      echo "not ok $call with $lock - $(counts "$call")"
-    fi
-  done
+  for call in $calls; do judge "$lock" "$call"; done
 done
+executed RELOCK_RWLOCK=rwsem >"$scratch/executed"
+for call in $rwlock_calls; do judge rwsem "$call"; done

@@ -68,6 +68,7 @@ static void* stay_alive(void* unused) {
 int main(void) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static pthread_spinlock_t spin;
+  static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
   pthread_t other;
   struct sigaction action = {.sa_sigaction = note_step, .sa_flags = SA_SIGINFO};
   sigaction(SIGTRAP, &action, NULL);
@@ -79,11 +80,18 @@ int main(void) {
     pthread_mutex_unlock(&mutex);
     pthread_spin_lock(&spin);
     pthread_spin_unlock(&spin);
+    pthread_rwlock_rdlock(&rwlock);
+    pthread_rwlock_unlock(&rwlock);
+    pthread_rwlock_wrlock(&rwlock);
+    pthread_rwlock_unlock(&rwlock);
   }
   trace("pthread_mutex_lock", &mutex);
   trace("pthread_mutex_unlock", &mutex);
   trace("pthread_spin_lock", (void*)&spin);
   trace("pthread_spin_unlock", (void*)&spin);
+  trace("pthread_rwlock_rdlock", &rwlock);
+  trace("pthread_rwlock_unlock", &rwlock);
+  trace("pthread_rwlock_wrlock", &rwlock);
   fflush(stdout);
   _exit(0);
 }

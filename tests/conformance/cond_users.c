@@ -34,17 +34,20 @@ static void* wait_briefly(void* unused) {
   return (void*)(long)result;
 }
 
-static void users(const char* title, int type) {
+static void users(const char* title, int type, int protocol, int shared) {
   printf("%s\n", title);
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_settype(&attributes, type);
+  pthread_mutexattr_setprotocol(&attributes, protocol);
+  pthread_mutexattr_setpshared(&attributes, shared);
   MUST(pthread_mutex_init(&mutex, &attributes) == 0);
   waiting = 0;
   go_on = 0;
   pthread_t threads[kWaiters];
   for (int i = 0; i < kWaiters; ++i) pthread_create(&threads[i], NULL, wait_for_go, NULL);
   MUST(await_count(&mutex, &waiting, kWaiters));
+  CHECK_EQ("users while they wait", mutex.__data.__nusers, kWaiters);
   CHECK_CALL("destroy while they wait", pthread_mutex_destroy(&mutex), EBUSY);
   CHECK_CALL("trylock while they wait", pthread_mutex_trylock(&mutex), 0);
   CHECK_CALL("destroy while locked", pthread_mutex_destroy(&mutex), EBUSY);
@@ -63,11 +66,21 @@ static void users(const char* title, int type) {
 }
 
 int main(void) {
-  users("normal", PTHREAD_MUTEX_NORMAL);
-  users("default", PTHREAD_MUTEX_DEFAULT);
-  users("recursive", PTHREAD_MUTEX_RECURSIVE);
-  users("error-checking", PTHREAD_MUTEX_ERRORCHECK);
-  users("adaptive", PTHREAD_MUTEX_ADAPTIVE_NP);
+  static const struct {
+    const char* name;
+    int type;
+  } kTypes[] = {{"normal", PTHREAD_MUTEX_NORMAL},
+                {"default", PTHREAD_MUTEX_DEFAULT},
+                {"recursive", PTHREAD_MUTEX_RECURSIVE},
+                {"error-checking", PTHREAD_MUTEX_ERRORCHECK},
+                {"adaptive", PTHREAD_MUTEX_ADAPTIVE_NP}};
+  for (unsigned i = 0; i < sizeof kTypes / sizeof kTypes[0]; ++i) {
+    const char* name = kTypes[i].name;
+    const int type = kTypes[i].type;
+    users(name, type, PTHREAD_PRIO_NONE, PTHREAD_PROCESS_PRIVATE);
+    users(label(name, "priority-inherit"), type, PTHREAD_PRIO_INHERIT, PTHREAD_PROCESS_PRIVATE);
+    users(label(name, "process-shared"), type, PTHREAD_PRIO_NONE, PTHREAD_PROCESS_SHARED);
+  }
   CHECK_CALL("destroy the condition variable", pthread_cond_destroy(&cond), 0);
   return done();
 }

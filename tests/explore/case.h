@@ -31,7 +31,9 @@ void add_explorer_cases(std::vector<Case>& cases);
 void add_lock_cases(std::vector<Case>& cases);
 void add_order_cases(std::vector<Case>& cases);
 void add_condvar_cases(std::vector<Case>& cases);
+void add_rwsem_cases(std::vector<Case>& cases);
 void add_planted_lock_cases(std::vector<Case>& cases);
+void add_planted_rwsem_cases(std::vector<Case>& cases);
 void add_planted_condvar_cases(std::vector<Case>& cases);
 
 }  // namespace relock::explore

@@ -101,6 +101,8 @@ int run(int argc, char** argv) {
   add_lock_cases(cases);
   add_order_cases(cases);
   add_condvar_cases(cases);
+  add_rwsem_cases(cases);
+  add_planted_rwsem_cases(cases);
   add_planted_lock_cases(cases);
   add_planted_condvar_cases(cases);
   if (argc == 4 && std::strcmp(argv[1], "--replay") == 0) {

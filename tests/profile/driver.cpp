@@ -21,18 +21,12 @@
 #include <thread>
 #include <vector>
 
-#include "interpose/profiler_api.h"
+#include "test_host.h"
 
 namespace {
 
 RelockProfiler recorder;
 
-std::uint64_t clock_ns(int clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 std::uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
 const char* setting(const char* name, const char* otherwise) {
@@ -49,18 +43,15 @@ int load(const char* plugin) {
   auto* entry =
       reinterpret_cast<decltype(&relock_profiler_entry)>(dlsym(library, "relock_profiler_entry"));
   if (entry == nullptr) return ENOENT;
-  static RelockHost host;
-  host.version = RELOCK_PROFILER_VERSION;
+  static RelockHost host = test_host();
   host.profile_dir = setting("DIR", "");
   host.log_file = setting("LOG_FILE", "/dev/null");
   host.log_interval_s = static_cast<std::uint32_t>(std::atoi(setting("LOG_INTERVAL", "0")));
   host.samples_per_s = static_cast<std::uint32_t>(std::atoi(setting("RATE", "10000")));
-  host.stacks = 1;
   host.mutex_lock_name = "tas";
   host.spin_lock_name = "ticket";
   host.rwlock_name = "glibc";
   host.wait_name = "adaptive";
-  host.clock_ns = clock_ns;
   return entry(&host, &recorder);
 }
 

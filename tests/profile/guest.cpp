@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "interpose/profiler_api.h"
+#include "test_host.h"
 
 namespace {
 
@@ -48,13 +48,7 @@ void load(const char* plugin) {
   void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
   auto* entry =
       reinterpret_cast<decltype(&relock_profiler_entry)>(dlsym(library, "relock_profiler_entry"));
-  static RelockHost host{};
-  host.version = RELOCK_PROFILER_VERSION;
-  host.profile_dir = "";
-  host.log_file = "/dev/null";
-  host.samples_per_s = 1000;
-  host.stacks = 1;
-  host.mutex_lock_name = host.spin_lock_name = host.rwlock_name = host.wait_name = "";
+  static RelockHost host = test_host();
   if (entry(&host, &recorder) != 0) recorder.version = 0;
 }
 

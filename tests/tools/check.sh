@@ -111,4 +111,6 @@ for size in 10 100 1000 9000; do
 done
 error "nothing of that name" "$scratch/nothing" "no such program"
 error "a directory" "$scratch" "not a file"
+cp "$scratch/locks" "$scratch/plain" && chmod 644 "$scratch/plain"
+error "a program that may not be executed" "$scratch/plain" "not an executable file"
 exit $status

@@ -95,6 +95,41 @@ expect "record: and announced" "$(grep '^relock: profile: ' <<<"$err")" \
   "relock: profile: $file (relock report $file)"
 try "$RELOCK" report "$file"
 expect_match "record: the announced command prints it" "$code:$out" "0:?*"
+mkdir "$scratch/stated"
+RELOCK_PROFILE_DIR=$scratch/stated try "$RELOCK" record -- "$LOCKBENCH" --threads 4 --ms 200
+expect "record: RELOCK_PROFILE_DIR says where without an option" \
+  "$code:$(ls "$scratch/stated"/relock.*.prof 2>/dev/null | wc -l)" "0:1"
+
+# The log's file is settled while the program is where it was started, and never lost in silence.
+mkdir "$scratch/elsewhere"
+compile moving -pthread <<'EOC'
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void* work(void* unused) {
+  for (int i = 0; i < 100; i++) {
+    pthread_mutex_lock(&mutex);
+    usleep(200);
+    pthread_mutex_unlock(&mutex);
+  }
+  return unused;
+}
+int main(void) {
+  pthread_t threads[3];
+  if (chdir("elsewhere") != 0) return 1;
+  for (int i = 0; i < 3; i++) pthread_create(&threads[i], 0, work, 0);
+  for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+  return 0;
+}
+EOC
+(cd "$scratch" && "$RELOCK" record -o "$here" --log-file own.log -- ./moving >"$scratch/out" 2>&1)
+expect "record: a relative log file stays where the program was started" \
+  "$?:$([ -s "$scratch/own.log" ] && echo there):$(ls "$scratch/elsewhere")" "0:there:"
+for bad in /nonexistent/x "$scratch" /dev/full; do
+  try "$RELOCK" record -o "$here" --log-file "$bad" -- "$LOCKBENCH" --threads 4 --ms 200
+  expect_match "record: a log file that cannot be written, $bad" \
+    "$code:$(grep -c "^relock: warning: RELOCK_LOG_FILE=$bad: ..*: the log " <<<"$err")" "0:1"
+done
 try "$RELOCK" record -o "$scratch/empty" -- /bin/true
 expect_match "record: a program without locks leaves no profile, and that is said" "$code:$err" \
   "0:*no profile was written*"

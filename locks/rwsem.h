@@ -1,0 +1,341 @@
+// rwsem: a readers-writer lock whose writers spin for it and may steal it from queued writers.
+//
+// The idea: one word says who holds the lock. Readers come in side by side while no writer holds
+// it. Writers that have to wait elect one of them, the head, by taking a small mutex (`queue`);
+// only the head watches the word, the others spin or sleep in front of the mutex as in front of any
+// other. A writer that arrives while the lock is free takes it although the head has not woken up
+// yet: that is write-lock stealing, and it saves two context switches for each hand-off. Theft has
+// a bound: a head or a reader that has slept for promote_ns says so in the word, and from then on
+// no writer passes it.
+//
+// State word (0: free; a static initialiser leaves it so):
+//
+//    31                         12 11   8 7 6  5  4  3  2  1  0
+//   +-----------------------------+------+---+--+--+--+--+--+--+
+//   |           readers           | epoch|   |HS|RS|RF|WF|NR|W |
+//   +-----------------------------+------+---+--+--+--+--+--+--+
+//     W   a writer holds the lock
+//     NR  no readers: the head waits, and the lock's kind prefers writers
+//     WF  writer first: the head has waited long, others must not steal
+//     RF  readers first: a reader has waited long, no writer may take the lock before a reader has
+//     RS  readers sleep on `readers_gate`
+//     HS  the head sleeps on `head_gate`
+//     epoch: low bits of P::epoch() when the first of NR to HS was set; in a forked child they are
+//     ghosts and are dropped
+//
+// Transitions (R is one reader in the count):
+//   no W, no NR       -> +R, RF cleared        a reader comes in, also beside a waiting head
+//   no W, readers 0, no RF, no WF -> W         a writer takes or steals it
+//   no W, readers 0, no RF -> W, NR WF HS cleared   the head takes it
+//   +R                -> -R                    a reader leaves; the last one wakes a sleeping head
+//   W                 -> no W, RS HS cleared   the writer leaves, wakes the readers and the head
+//   any               -> NR, WF, RF, RS, HS    a waiter that cannot come in says what it wants
+//   NR WF HS          -> cleared               the head gives up; it wakes the readers that NR held
+//
+// Preference is glibc's. The default kind lets readers in whenever readers hold the lock, so that a
+// thread may take the read lock again while a writer waits, and a stream of readers may starve
+// writers. With the kind that prefers writers, NR keeps new readers out, and RF is never used.
+//
+// Memory order:
+//   R1  taking W or +R is a compare-exchange (acquire) on the word that a leaving holder wrote by
+//       compare-exchange (release): its critical section is visible.
+//   R2  a sleeper reads its gate's sequence (acquire) before it looks at the word. Who wakes: takes
+//       RS away (or, for the only sleeper HS, will in its last step), then advances the sequence
+//       (release), then lets go. A sleeper that saw the old word has the old sequence, and its
+//       futex_wait refuses or the wake finds it; one that comes later sets the bit again, which
+//       makes the leaving compare-exchange fail and start over.
+//   Last touch: the leaving compare-exchange; the wakes after it use addresses only.
+//
+// Source: Alex Shi, rwsem write lock stealing (2013); the election of one waiting writer and the
+// bounds are ours.
+#pragma once
+
+#include <utility>
+
+#include "allowance.h"
+#include "gate.h"
+#include "tas.h"
+
+namespace relock {
+
+// `Object` gives access to one lock: state(), readers_gate(), head_gate() and tuning() are
+// P::Atomic32&, queue() is a view for GatedMutex (gate.h), prefers_writers() is a bool. tuning:
+// bits 16-31 the learned spin allowance of readers and of the head.
+template <class P, class Object>
+class RwSem {
+ public:
+  using Word = typename P::Atomic32;
+  using Queue = GatedMutex<P, Tas, decltype(std::declval<Object>().queue())>;
+
+  static constexpr std::uint32_t kWriter = 1u << 0;
+  static constexpr std::uint32_t kNoReaders = 1u << 1;
+  static constexpr std::uint32_t kWriterFirst = 1u << 2;
+  static constexpr std::uint32_t kReadersFirst = 1u << 3;
+  static constexpr std::uint32_t kReadersSleep = 1u << 4;
+  static constexpr std::uint32_t kHeadSleeps = 1u << 5;
+  static constexpr std::uint32_t kWaiters =
+      kNoReaders | kWriterFirst | kReadersFirst | kReadersSleep | kHeadSleeps;
+  static constexpr int kEpochShift = 8;
+  static constexpr std::uint32_t kEpochMask = 0xfu << kEpochShift;
+  static constexpr std::uint32_t kReader = 1u << 12;
+  static constexpr std::uint32_t kReadersMask = ~(kReader - 1);
+
+  static bool held_by_writer(std::uint32_t w) { return (w & kWriter) != 0; }
+  // The count is full: glibc's EAGAIN.
+  static bool full(std::uint32_t w) { return (w & kReadersMask) == kReadersMask; }
+
+  // ---- trying; never waits ----
+
+  static bool try_read(Object object) {
+    std::uint32_t w = look(object);
+    while (readers_may(w)) {
+      if (take_read(object, w)) return true;
+    }
+    return false;
+  }
+  static bool try_write(Object object) {
+    std::uint32_t w = look(object);
+    while (writers_may(w)) {
+      if (object.state().compare_exchange(w, w | kWriter, MemoryOrder::kAcquire))
+        return true;  // R1
+    }
+    return false;
+  }
+
+  // ---- waiting ----
+
+  // kTimedOut also when the count of readers is full; the caller looks at the word before.
+  static Acquire read_slow(Object object, WaitContext<P>& context) {
+    context.spin_pauses = Allowance::of(object.tuning(), *context.budget);
+    const Acquire result = wait_to_read(object, context);
+    if (result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
+    return result;
+  }
+
+  static Acquire write_slow(Object object, WaitContext<P>& context) {
+    if (try_write(object)) return Acquire::kAcquired;
+    auto queue = object.queue();
+    Queue::forget_parent(queue);
+    std::uint32_t expected = MutexLayout::kFree;
+    if (!queue.word().compare_exchange(expected, MutexLayout::kLocked, MemoryOrder::kAcquire) &&
+        Queue::lock_slow(queue, context) == Acquire::kTimedOut) {
+      return Acquire::kTimedOut;
+    }
+    context.spin_pauses = Allowance::of(object.tuning(), *context.budget);
+    context.spinning_failed = false;
+    const Acquire result = wait_as_head(object, context);
+    if (result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
+    leave_queue(queue, *context.budget);
+    return result;
+  }
+
+  // ---- leaving ----
+
+  // A lock that nobody reads stays as it is.
+  static void release_read(Object object) {
+    Word& state = object.state();
+    const void* const head_address = &object.head_gate();
+    std::uint32_t w = look(object);
+    while ((w & kReadersMask) != 0) {
+      const bool wakes_head = (w & kHeadSleeps) != 0 && (w & kReadersMask) == kReader;
+      if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
+      const std::uint32_t left = tidy((w - kReader) & ~(wakes_head ? kHeadSleeps : 0u));
+      if (state.compare_exchange(w, left, MemoryOrder::kRelease)) {  // R1; last touch
+        if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
+        return;
+      }
+    }
+  }
+
+  // A lock that no writer holds stays as it is.
+  static void release_write(Object object) {
+    Word& state = object.state();
+    const void* const head_address = &object.head_gate();
+    const void* const readers_address = &object.readers_gate();
+    bool wakes_readers = false;
+    std::uint32_t w = look(object);
+    while ((w & kWriter) != 0) {
+      if (claim_readers(object, w)) wakes_readers = true;
+      const bool wakes_head = (w & kHeadSleeps) != 0;
+      if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
+      const std::uint32_t left = tidy(w & ~(kWriter | kHeadSleeps));
+      if (state.compare_exchange(w, left, MemoryOrder::kRelease)) {  // R1; last touch
+        if (wakes_readers) P::futex_wake(readers_address, kEverybody, kAnyBit);
+        if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
+        return;
+      }
+    }
+    if (wakes_readers) P::futex_wake(readers_address, kEverybody, kAnyBit);  // a stray unlock
+  }
+
+ private:
+  using Allowance = SpinAllowance<P, 16>;
+  static constexpr int kEverybody = 0x7fffffff;
+
+  // ---- the word ----
+
+  static bool readers_may(std::uint32_t w) { return (w & (kWriter | kNoReaders)) == 0 && !full(w); }
+  static bool writers_may(std::uint32_t w) {
+    return (w & (kWriter | kWriterFirst | kReadersFirst | kReadersMask)) == 0;
+  }
+  static bool head_may(std::uint32_t w) {
+    return (w & (kWriter | kReadersFirst | kReadersMask)) == 0;
+  }
+
+  static std::uint32_t epoch_bits() { return (P::epoch() << kEpochShift) & kEpochMask; }
+  static std::uint32_t with(std::uint32_t w, std::uint32_t waiters) {
+    return (w & kWaiters) != 0 ? w | waiters : (w & ~kEpochMask) | waiters | epoch_bits();
+  }
+  static std::uint32_t tidy(std::uint32_t w) { return (w & kWaiters) != 0 ? w : w & ~kEpochMask; }
+
+  // The word without the ghosts of a parent.
+  static std::uint32_t look(Object object) {
+    std::uint32_t w = object.state().load(MemoryOrder::kAcquire);
+    while ((w & kWaiters) != 0 && (w & kEpochMask) != epoch_bits()) {
+      const std::uint32_t mended = w & ~(kWaiters | kEpochMask);
+      if (object.state().compare_exchange(w, mended, MemoryOrder::kRelaxed)) return mended;
+    }
+    return w;
+  }
+
+  static bool take_read(Object object, std::uint32_t& w) {
+    const std::uint32_t taken = tidy(w & ~kReadersFirst) + kReader;
+    return object.state().compare_exchange(w, taken, MemoryOrder::kAcquire);  // R1
+  }
+
+  // Takes charge of the sleeping readers, if there are any that may come in now. `w` is kept up to
+  // date. True: the caller wakes them when it is done.
+  static bool claim_readers(Object object, std::uint32_t& w) {
+    while ((w & kReadersSleep) != 0 && (w & kNoReaders) == 0) {
+      const std::uint32_t claimed = tidy(w & ~kReadersSleep);
+      if (!object.state().compare_exchange(w, claimed, MemoryOrder::kAcqRel)) continue;
+      object.readers_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
+      w = claimed;
+      return true;
+    }
+    return false;
+  }
+
+  // ---- sleeping ----
+
+  // One sleep on `gate`, no longer than the bound until it is spent. False: out of time.
+  static bool sleep(Word& gate, std::uint32_t sequence, WaitContext<P>& context, bool& bounded) {
+    context.going_to_sleep();
+    Deadline bound;
+    const Deadline* until = context.deadline;
+    if (bounded) {
+      bound = P::after_ns(context.budget->promote_ns);
+      if (until == nullptr || before(bound, *until)) until = &bound;
+    }
+    if (P::futex_wait(gate, sequence, kAnyBit, until) == WaitResult::kTimedOut) {
+      if (until != &bound) return false;
+      bounded = false;
+    }
+    return true;
+  }
+  static bool before(const Deadline& a, const Deadline& b) {
+    return P::remaining_ns(a) < P::remaining_ns(b);
+  }
+
+  static Acquire wait_to_read(Object object, WaitContext<P>& context) {
+    Word& state = object.state();
+    Spinner<P> spinner(context);
+    bool bounded = true;
+    bool in_time = true;
+    for (;;) {
+      const std::uint32_t sequence = object.readers_gate().load(MemoryOrder::kAcquire);  // R2
+      std::uint32_t w = look(object);
+      if (readers_may(w)) {
+        if (take_read(object, w)) return Acquire::kAcquired;
+        continue;
+      }
+      if (full(w)) return Acquire::kTimedOut;
+      if (!in_time || late(context)) return give_up_reading(object, !bounded);
+      if (spinner.spin(state, w)) continue;
+      const bool insists = !bounded && !object.prefers_writers();
+      const std::uint32_t wants = kReadersSleep | (insists ? kReadersFirst : 0u);
+      if ((w & wants) != wants &&
+          !state.compare_exchange(w, with(w, wants), MemoryOrder::kAcqRel)) {
+        continue;  // R2
+      }
+      in_time = sleep(object.readers_gate(), sequence, context, bounded);
+    }
+  }
+
+  static bool late(const WaitContext<P>& context) {
+    return context.deadline != nullptr && P::expired(*context.deadline);
+  }
+
+  // RF would keep writers away from a free lock; who else wants it sets it again. Whoever RF has
+  // kept asleep must look again.
+  static Acquire give_up_reading(Object object, bool insisted) {
+    const void* const head_address = &object.head_gate();
+    std::uint32_t w = look(object);
+    while (insisted && (w & kReadersFirst) != 0) {
+      const bool wakes_head = (w & kHeadSleeps) != 0;
+      if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
+      const std::uint32_t left = tidy(w & ~(kReadersFirst | (wakes_head ? kHeadSleeps : 0u)));
+      if (object.state().compare_exchange(w, left, MemoryOrder::kRelaxed)) {
+        if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
+        break;
+      }
+    }
+    return Acquire::kTimedOut;
+  }
+
+  // The caller owns the queue, so it is the only one here.
+  static Acquire wait_as_head(Object object, WaitContext<P>& context) {
+    Word& state = object.state();
+    Spinner<P> spinner(context);
+    bool bounded = true;
+    bool in_time = true;
+    const std::uint32_t keeps_out = object.prefers_writers() ? kNoReaders : 0u;
+    for (;;) {
+      const std::uint32_t sequence = object.head_gate().load(MemoryOrder::kAcquire);  // R2
+      std::uint32_t w = look(object);
+      if (head_may(w)) {
+        const std::uint32_t own = kNoReaders | kWriterFirst | kHeadSleeps;
+        const std::uint32_t taken = tidy(w & ~own) | kWriter;
+        if (state.compare_exchange(w, taken, MemoryOrder::kAcquire)) return Acquire::kAcquired;
+        continue;  // R1
+      }
+      if (!in_time || late(context)) return give_up_writing(object);
+      const std::uint32_t wants = keeps_out | (bounded ? 0u : kWriterFirst);
+      if ((w & wants) != wants) {
+        (void)state.compare_exchange(w, with(w, wants), MemoryOrder::kAcqRel);
+        continue;
+      }
+      if (spinner.spin(state, w)) continue;
+      // A bit left from the last sleep may be about to be answered with the sequence just read.
+      const bool set = (w & kHeadSleeps) != 0;
+      const std::uint32_t next = set ? tidy(w & ~kHeadSleeps) : with(w, kHeadSleeps);
+      if (!state.compare_exchange(w, next, MemoryOrder::kAcqRel) || set) continue;  // R2
+      in_time = sleep(object.head_gate(), sequence, context, bounded);
+    }
+  }
+
+  // Readers that NR has kept asleep come in now; if a writer holds the lock, it will wake them.
+  static Acquire give_up_writing(Object object) {
+    std::uint32_t w = look(object);
+    for (;;) {
+      const std::uint32_t left = tidy(w & ~(kNoReaders | kWriterFirst | kHeadSleeps));
+      if (w == left || object.state().compare_exchange(w, left, MemoryOrder::kAcqRel)) {
+        w = left;
+        break;
+      }
+    }
+    if ((w & kWriter) == 0 && claim_readers(object, w)) {
+      P::futex_wake(&object.readers_gate(), kEverybody, kAnyBit);
+    }
+    return Acquire::kTimedOut;
+  }
+
+  template <class View>
+  static void leave_queue(View queue, const Budget& budget) {
+    std::uint32_t expected = MutexLayout::kLocked;
+    if (queue.word().compare_exchange(expected, MutexLayout::kFree, MemoryOrder::kRelease)) return;
+    Queue::unlock_slow(queue, budget);
+  }
+};
+
+}  // namespace relock

@@ -1,0 +1,91 @@
+// Bugs planted in the readers-writer lock: each must be found.
+#include "case.h"
+#include "rwsem_scripts.h"
+
+namespace relock::explore {
+
+namespace {
+
+using Sem = RwUnderTest::Sem;
+
+RwCells& cells() { return RwPrograms::lock.cells(); }
+
+struct ReadersGateWakesNobody : Mutation {
+  bool drops_wake(const void* address, std::uint32_t) override {
+    return address == &cells().readers_gate;
+  }
+};
+struct HeadGateWakesNobody : Mutation {
+  bool drops_wake(const void* address, std::uint32_t) override {
+    return address == &cells().head_gate;
+  }
+};
+struct ReadersGateStandsStill : Mutation {
+  bool drops_update(const void* cell, Update) override { return cell == &cells().readers_gate; }
+};
+struct HeadGateStandsStill : Mutation {
+  bool drops_update(const void* cell, Update) override { return cell == &cells().head_gate; }
+};
+struct StateInTwoSteps : Mutation {
+  bool splits_compare_exchange(const void* cell, std::uint32_t, std::uint32_t) override {
+    return cell == &cells().state;
+  }
+};
+// A bit of the state that is never set.
+template <std::uint32_t kBit>
+struct NeverSet : Mutation {
+  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+    const bool sets = cell == &cells().state && (now & kBit) != 0 && (old & kBit) == 0;
+    return sets ? now & ~kBit : now;
+  }
+};
+// A bit of the state that, once set, stays.
+template <std::uint32_t kBit>
+struct NeverCleared : Mutation {
+  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+    return cell == &cells().state && (old & kBit) != 0 ? now | kBit : now;
+  }
+};
+struct QueueInTwoSteps : Mutation {
+  bool splits_compare_exchange(const void* cell, std::uint32_t old, std::uint32_t now) override {
+    return cell == &cells().queue.word && old == 0 && now == 1;
+  }
+};
+
+}  // namespace
+
+void add_planted_rwsem_cases(std::vector<Case>& cases) {
+  using R = RwPrograms;
+  const auto add = [&cases](const char* name, Mutation* bug, const char* who, const char* reason,
+                            bool prefers_writers = false, int timeouts = 0) {
+    Setting setting;
+    setting.bug = bug;
+    Bounds bounds;
+    bounds.preemptions = 3;
+    bounds.timeouts = timeouts;
+    cases.push_back({std::string("planted in rwsem: ") + name,
+                     R::crowd(setting, who, prefers_writers), bounds, Expect::kFailure, reason});
+  };
+  add("the readers' gate wakes nobody", planted<ReadersGateWakesNobody>(), "rw", "lost wakeup");
+  add("the head's gate wakes nobody", planted<HeadGateWakesNobody>(), "ww", "lost wakeup");
+  add("the readers' number stands still", planted<ReadersGateStandsStill>(), "rw", "lost wakeup");
+  add("the head's number stands still", planted<HeadGateStandsStill>(), "rw", "lost wakeup");
+  add("the state changes in two steps", planted<StateInTwoSteps>(), "rw", "");
+  add("sleeping readers are not marked", planted<NeverSet<Sem::kReadersSleep>>(), "rw",
+      "lost wakeup");
+  add("a sleeping head is not marked", planted<NeverSet<Sem::kHeadSleeps>>(), "ww", "lost wakeup");
+  add("readers stay kept out", planted<NeverCleared<Sem::kNoReaders>>(), "rww", "", true);
+  add("readers stay kept out by a writer that gave up", planted<NeverCleared<Sem::kNoReaders>>(),
+      "Xrr", "", true, 1);
+  add("two heads", planted<QueueInTwoSteps>(), "wwww", "");
+  {
+    Setting setting;
+    setting.bug = planted<ChildKeepsGhosts>();
+    Bounds bounds;
+    bounds.preemptions = 3;
+    cases.push_back({"planted in rwsem: a forked child keeps ghosts",
+                     R::forking(setting, true, true), bounds, Expect::kFailure, ""});
+  }
+}
+
+}  // namespace relock::explore
