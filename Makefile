@@ -6,6 +6,7 @@
 #   make demo       a contended program, its hottest locks, the same under other locks
 #   make bench      lockbench's grid, every lock against glibc
 #   make deps       installs the Debian packages that a build or a test finds missing
+#   make readme     the tables of locks and variables in README.md, from their .def files
 #   make format     clang-format over every source;  make format-check only looks
 #   make disasm     the instructions that an uncontended lock and unlock execute
 #   make clean      removes $(BUILD)
@@ -24,7 +25,8 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests test test-slow demo bench deps deps-test format format-check disasm clean
+.PHONY: all tests test test-slow demo bench deps deps-test readme format format-check \
+  disasm clean
 all:
 
 # ---- flags ------------------------------------------------------------------------------
@@ -249,6 +251,8 @@ disasm: $(BUILD)/librelock.so
 
 FORMATTED = $(shell find locks policy interpose tools tests -name '*.cpp' -o -name '*.h' \
   -o -name '*.c' 2>/dev/null)
+readme: $(BUILD)/gen_readme
+	$(BUILD)/gen_readme <README.md >$(BUILD)/README.md && cat $(BUILD)/README.md >README.md
 format:
 	clang-format -i $(FORMATTED)
 format-check:

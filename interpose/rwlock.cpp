@@ -1,4 +1,4 @@
-// pthread_rwlock_*: whose the object is, and recording. The locks are glibc's or those of rwsem.cpp.
+// pthread_rwlock_*: whose the object is, and recording. rwsem.cpp or glibc serves it.
 #include <cerrno>
 
 #include <pthread.h>

@@ -17,8 +17,8 @@ struct RunRequest {
 // program cannot be run, as a shell has it.
 int run_command(const RunRequest& request);
 
-// The same with a profile in `directory`, or where RELOCK_PROFILE_DIR says if that is empty. Waits for the program, says where the profile is, and
-// ends as the program did, by the same signal too.
+// The same with a profile in `directory`, or where RELOCK_PROFILE_DIR says if that is empty. Waits
+// for the program, says where the profile is, and ends as the program did, by the same signal too.
 int record_command(const RunRequest& request, const std::string& directory);
 
 }  // namespace relock

@@ -20,8 +20,8 @@
 //   futex       wakes in the order of arrival; `spurious` wakeups may happen.
 //
 // What is left out as equivalent, so that the search ends:
-//   - No switch is tried before an access to a cell unless, somewhere in this search, one thread has
-//     read and another one has written it. When that first happens, the search starts over.
+//   - No switch is tried before an access to a cell unless, somewhere in this search, one thread
+//     has read and another one has written it. When that first happens, the search starts over.
 //   - A state that has been seen before with at least as many switches left is not entered again. A
 //     state is all committed cells, all buffers, the futex queue, the clock, what is left of the
 //     bounds, and each thread's position. A thread is a deterministic function of the results that
