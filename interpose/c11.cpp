@@ -55,15 +55,14 @@ RELOCK_EXPORT(int, mtx_unlock, (mtx_t * mutex)) {
 RELOCK_EXPORT(int, mtx_init, (mtx_t * mutex, int type)) {
   const int result = relock::real().mtx_init(mutex, type);
   if (relock::unlikely(g_runtime.recording) && result == thrd_success) {
-    g_runtime.profiler.object_init(mutex, RELOCK_KIND_MUTEX, __builtin_return_address(0));
+    relock::report_init(mutex, RELOCK_KIND_MUTEX, __builtin_return_address(0));
   }
   return result;
 }
 RELOCK_EXPORT(void, mtx_destroy, (mtx_t * mutex)) {
   if (relock::unlikely(g_runtime.recording)) {
     const relock::MutexView view(relock::mutex_of(mutex));
-    g_runtime.profiler.object_destroy(mutex, RELOCK_KIND_MUTEX,
-                                      view.is_robust() ? 0 : view.acquisitions());
+    relock::report_destroy(mutex, RELOCK_KIND_MUTEX, view.is_robust() ? 0 : view.acquisitions());
   }
   relock::real().mtx_destroy(mutex);
 }
@@ -84,7 +83,7 @@ RELOCK_EXPORT(int, cnd_broadcast, (cnd_t * cond)) {
 RELOCK_EXPORT(int, cnd_init, (cnd_t * cond)) {
   const int result = relock::real().cnd_init(cond);
   if (relock::unlikely(g_runtime.recording) && result == thrd_success) {
-    g_runtime.profiler.object_init(cond, RELOCK_KIND_COND, __builtin_return_address(0));
+    relock::report_init(cond, RELOCK_KIND_COND, __builtin_return_address(0));
   }
   return result;
 }

@@ -220,7 +220,7 @@ int cond_broadcast(pthread_cond_t* cond) {
 int cond_destroy(pthread_cond_t* cond) {
   const CondView view(cond);
   if (unlikely(g_runtime.recording)) {
-    g_runtime.profiler.object_destroy(cond, RELOCK_KIND_COND, 0);
+    relock::report_destroy(cond, RELOCK_KIND_COND, 0);
   }
   if (cond_is_glibcs(view)) return real().pthread_cond_destroy(cond);
   WaitContext<LinuxPlatform> context{&g_runtime.budget};
@@ -259,7 +259,7 @@ RELOCK_EXPORT(int, pthread_cond_init,
               (pthread_cond_t * cond, const pthread_condattr_t* attributes)) {
   const int error = relock::real().pthread_cond_init(cond, attributes);
   if (relock::unlikely(g_runtime.recording) && error == 0) {
-    g_runtime.profiler.object_init(cond, RELOCK_KIND_COND, __builtin_return_address(0));
+    relock::report_init(cond, RELOCK_KIND_COND, __builtin_return_address(0));
   }
   return error;
 }

@@ -90,7 +90,7 @@ int trylock_ours(MutexView mutex) {
   }
   if (!take_free(mutex) && !mutex_backend().try_lock(mutex)) {
     if (unlikely(g_runtime.recording)) {
-      g_runtime.profiler.try_failed(mutex.address(), RELOCK_KIND_MUTEX);
+      relock::report_try_failed(mutex.address(), RELOCK_KIND_MUTEX);
     }
     return EBUSY;
   }
@@ -161,7 +161,7 @@ int lock_glibcs(MutexView mutex, const Timeout* timeout) {
 int trylock_glibcs(MutexView mutex) {
   const int error = real().pthread_mutex_trylock(mutex.object());
   if (!g_runtime.recording) return error;
-  if (error == EBUSY) g_runtime.profiler.try_failed(mutex.address(), RELOCK_KIND_MUTEX);
+  if (error == EBUSY) relock::report_try_failed(mutex.address(), RELOCK_KIND_MUTEX);
   if (error == 0 && mutex.keeps_records()) ++mutex.acquisitions();
   return error;
 }
@@ -336,7 +336,7 @@ RELOCK_EXPORT(int, pthread_mutex_init,
               (pthread_mutex_t * mutex, const pthread_mutexattr_t* attributes)) {
   const int error = relock::real().pthread_mutex_init(mutex, attributes);
   if (relock::unlikely(g_runtime.recording) && error == 0) {
-    g_runtime.profiler.object_init(mutex, RELOCK_KIND_MUTEX, __builtin_return_address(0));
+    relock::report_init(mutex, RELOCK_KIND_MUTEX, __builtin_return_address(0));
   }
   return error;
 }
@@ -345,7 +345,7 @@ RELOCK_EXPORT(int, pthread_mutex_destroy, (pthread_mutex_t * mutex)) {
   const MutexView view(mutex);
   const std::uint32_t acquisitions = view.keeps_records() ? view.acquisitions() : 0;
   const int error = relock::real().pthread_mutex_destroy(mutex);
-  if (error == 0) g_runtime.profiler.object_destroy(mutex, RELOCK_KIND_MUTEX, acquisitions);
+  if (error == 0) relock::report_destroy(mutex, RELOCK_KIND_MUTEX, acquisitions);
   return error;
 }
 RELOCK_EXPORT(int, pthread_mutex_consistent, (pthread_mutex_t * mutex)) {

@@ -97,8 +97,10 @@ void RecordedWait::begin() {
   if (begun_) return;
   begun_ = true;
   const std::uint64_t now = static_cast<std::uint64_t>(LinuxPlatform::now_ns());
-  ticket_ = g_runtime.profiler.wait_begin(object_, kind_, now);
-  g_runtime.profiler.tick(now);
+  tell_recorder([=, this](const RelockProfiler& recorder) {
+    ticket_ = recorder.wait_begin(object_, kind_, now);
+    recorder.tick(now);
+  });
   if (ticket_ == 0 || mark_ == nullptr) return;
   std::uint32_t none = 0;
   (void)mark_->compare_exchange(none, ticket_, MemoryOrder::kRelaxed);
@@ -106,9 +108,10 @@ void RecordedWait::begin() {
 
 void RecordedWait::end(RelockWaitOutcome outcome, std::uint64_t acquisitions) {
   const std::int64_t waited = LinuxPlatform::now_ns() - since_ns_;
-  g_runtime.profiler.wait_end(object_, kind_, ticket_,
-                              waited < 0 ? 0 : static_cast<std::uint64_t>(waited), outcome,
-                              acquisitions);
+  const std::uint64_t wait_ns = waited < 0 ? 0 : static_cast<std::uint64_t>(waited);
+  tell_recorder([=, this](const RelockProfiler& recorder) {
+    recorder.wait_end(object_, kind_, ticket_, wait_ns, outcome, acquisitions);
+  });
 }
 
 SpinRecord* spin_record(const void* spinlock) {

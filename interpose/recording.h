@@ -3,11 +3,29 @@
 
 #include <cstdint>
 
+#include <pthread.h>
+
 #include "interpose/profiler_api.h"
 #include "interpose/runtime.h"
 #include "locks/wait.h"
 
 namespace relock {
+
+// Calls the recorder, call(profiler), with cancellation put off. Its functions have destructors, so
+// a thread that is cancelled asynchronously inside them would end in std::terminate. The guard lies
+// on this side of the border: letting cancellation in again may act at once, and only code without
+// exception tables survives that.
+template <class Call>
+inline void tell_recorder(Call call) {
+  int state;
+  int type;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+  call(g_runtime.profiler);
+  // The type last: glibc 2.36 forgets the thread's result when the state lets a request in.
+  pthread_setcancelstate(state, nullptr);
+  pthread_setcanceltype(type, nullptr);
+}
 
 // One contended wait from its start to its end. As an observer it is told when the waiter is about
 // to sleep; only then a stack is worth its cost.
@@ -37,7 +55,19 @@ inline std::uint32_t take_mark(LinuxAtomic32& mark) {
 
 // After the release, when the object may be gone.
 inline void report_release(std::uint32_t ticket) {
-  if (ticket != 0) g_runtime.profiler.released(ticket);
+  if (ticket == 0) return;
+  tell_recorder([=](const RelockProfiler& recorder) { recorder.released(ticket); });
+}
+
+inline void report_try_failed(const void* object, RelockObjectKind kind) {
+  tell_recorder([=](const RelockProfiler& recorder) { recorder.try_failed(object, kind); });
+}
+inline void report_init(const void* object, RelockObjectKind kind, const void* site) {
+  tell_recorder([=](const RelockProfiler& recorder) { recorder.object_init(object, kind, site); });
+}
+inline void report_destroy(const void* object, RelockObjectKind kind, std::uint64_t acquisitions) {
+  tell_recorder(
+      [=](const RelockProfiler& recorder) { recorder.object_destroy(object, kind, acquisitions); });
 }
 
 // A 4-byte spinlock has no room for a mark and a counter: they live in a table hashed by address,

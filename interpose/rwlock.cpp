@@ -88,7 +88,7 @@ int try_any(pthread_rwlock_t* object) {
   if (error == 0) {
     count_acquisition(rwlock);
   } else if (error == EBUSY) {
-    g_runtime.profiler.try_failed(object, Side::kKind);
+    relock::report_try_failed(object, Side::kKind);
   }
   return error;
 }
@@ -154,8 +154,8 @@ RELOCK_EXPORT(int, pthread_rwlock_init,
               (pthread_rwlock_t * rwlock, const pthread_rwlockattr_t* attributes)) {
   const int error = real().pthread_rwlock_init(rwlock, attributes);
   if (unlikely(g_runtime.recording) && error == 0) {
-    g_runtime.profiler.object_init(rwlock, RELOCK_KIND_RWLOCK_READ, __builtin_return_address(0));
-    g_runtime.profiler.object_init(rwlock, RELOCK_KIND_RWLOCK_WRITE, __builtin_return_address(0));
+    relock::report_init(rwlock, RELOCK_KIND_RWLOCK_READ, __builtin_return_address(0));
+    relock::report_init(rwlock, RELOCK_KIND_RWLOCK_WRITE, __builtin_return_address(0));
   }
   return error;
 }
@@ -164,8 +164,8 @@ RELOCK_EXPORT(int, pthread_rwlock_destroy, (pthread_rwlock_t * rwlock)) {
     relock::RwlockView view(rwlock);
     const std::uint32_t acquisitions =
         view.is_shared() ? 0 : view.acquisitions().load(relock::MemoryOrder::kRelaxed);
-    g_runtime.profiler.object_destroy(rwlock, RELOCK_KIND_RWLOCK_READ, acquisitions);
-    g_runtime.profiler.object_destroy(rwlock, RELOCK_KIND_RWLOCK_WRITE, acquisitions);
+    relock::report_destroy(rwlock, RELOCK_KIND_RWLOCK_READ, acquisitions);
+    relock::report_destroy(rwlock, RELOCK_KIND_RWLOCK_WRITE, acquisitions);
   }
   return real().pthread_rwlock_destroy(rwlock);
 }

@@ -72,7 +72,7 @@ __attribute__((noinline)) int trylock_any(pthread_spinlock_t* lock) {
     if (taken) {
       count_acquisition(spin_record(address));
     } else {
-      g_runtime.profiler.try_failed(address, RELOCK_KIND_SPIN);
+      relock::report_try_failed(address, RELOCK_KIND_SPIN);
     }
   }
   return taken ? 0 : EBUSY;
@@ -136,8 +136,8 @@ RELOCK_EXPORT(int, pthread_spin_unlock, (pthread_spinlock_t * lock)) {
 
 RELOCK_EXPORT(int, pthread_spin_init, (pthread_spinlock_t * lock, int shared)) {
   if (relock::unlikely(g_runtime.recording)) {
-    g_runtime.profiler.object_init(const_cast<const int*>(lock), RELOCK_KIND_SPIN,
-                                   __builtin_return_address(0));
+    relock::report_init(const_cast<const int*>(lock), RELOCK_KIND_SPIN,
+                        __builtin_return_address(0));
   }
   if (shared == PTHREAD_PROCESS_SHARED || g_runtime.spin_is_glibcs) {
     return relock::real().pthread_spin_init(lock, shared);
@@ -152,7 +152,7 @@ RELOCK_EXPORT(int, pthread_spin_destroy, (pthread_spinlock_t * lock)) {
     relock::SpinRecord* record = relock::spin_record(address);
     const std::uint32_t acquisitions =
         record == nullptr ? 0 : record->acquisitions.exchange(0, relock::MemoryOrder::kRelaxed);
-    g_runtime.profiler.object_destroy(address, RELOCK_KIND_SPIN, acquisitions);
+    relock::report_destroy(address, RELOCK_KIND_SPIN, acquisitions);
   }
   return relock::real().pthread_spin_destroy(lock);
 }

@@ -95,6 +95,7 @@ class CondVar {
 
   static void signal(Object object) {
     if (object.head().load(MemoryOrder::kAcquire) == nullptr) return;  // C2
+    if (belongs_to_a_child(object)) return;
     lock(object);
     drop_ghosts(object);
     Node* node = object.head().load(MemoryOrder::kRelaxed);
@@ -120,6 +121,7 @@ class CondVar {
 
   static void broadcast(Object object) {
     if (object.head().load(MemoryOrder::kAcquire) == nullptr) return;  // C2
+    if (belongs_to_a_child(object)) return;
     lock(object);
     drop_ghosts(object);
     Node* first = nullptr;
@@ -247,6 +249,13 @@ class CondVar {
     if ((cell.exchange(stamp(), MemoryOrder::kRelease) & kStateMask) == kContended) {  // C1
       P::futex_wake(address, 1, kAnyBit);
     }
+  }
+
+  // In memory shared with a child of this process the list may be the child's: its waiters are
+  // neither ghosts nor ours to wake. (A private object there is the program's mistake.)
+  static bool belongs_to_a_child(Object object) {
+    const std::uint32_t ahead = object.list_epoch().load(MemoryOrder::kRelaxed) - P::epoch();
+    return static_cast<std::int32_t>(ahead) > 0;
   }
 
   // In a forked child the list may hold waiters that do not exist here. The free lock keeps the
