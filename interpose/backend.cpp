@@ -14,8 +14,11 @@
 namespace relock {
 namespace {
 
+// See backend.h.
 template <class P, class Layout>
-using Glibc = Tas<P, Layout>;  // see backend.h
+using Glibc = Tas<P, Layout>;
+template <class P, class Layout>
+using Auto = Tas<P, Layout>;
 
 template <template <class, class> class Algorithm>
 constexpr MutexBackend mutex_table() {

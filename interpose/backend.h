@@ -23,7 +23,7 @@ struct SpinBackend {
   bool plain_release;  // storing 0 in the low byte releases the lock
 };
 
-// For LockKind::kGlibc the table of `tas`: it serves objects locked before the choice was known.
+// For kGlibc and kAuto the table of `tas`: it serves objects locked before the choice was known.
 const MutexBackend& mutex_backend(LockKind kind);
 const SpinBackend& spin_backend(LockKind kind);
 

@@ -21,8 +21,8 @@
 //     that tells whose the object is
 //
 // pthread_rwlock_t (56 bytes), where it is not glibc's:
-//   0 state (locks/rwsem.h)  4 queue word  8 queue gate  12 queue epoch  16 tuning
-//  20 readers' gate  32 head's gate   ours
+//   0 state, 8 bytes (locks/rwsem.h): the readers where glibc has them
+//   8 queue gate  12 queue epoch  16 tuning  20 readers' gate  32 head's gate  36 queue word   ours
 //  24 __cur_writer  tid of the writer        glibc's meaning
 //  28 __shared      process-shared           glibc's meaning
 //  48 __flags       preference               glibc's meaning
@@ -131,11 +131,11 @@ static_assert(sizeof(pthread_cond_t) == 48);
 class RwlockQueueView {
  public:
   explicit RwlockQueueView(char* bytes) : bytes_(bytes) {}
-  LinuxAtomic32& word() const { return cell(4); }
+  LinuxAtomic32& word() const { return cell(36); }
   LinuxAtomic32& gate() const { return cell(8); }
   LinuxAtomic32& epoch() const { return cell(12); }
   LinuxAtomic32& tuning() const { return cell(16); }
-  LinuxAtomic32& owner() const { return cell(36); }  // nobody writes it
+  LinuxAtomic32& owner() const { return cell(24); }  // who keeps the queue waiting: the writer
 
  private:
   LinuxAtomic32& cell(std::size_t offset) const {
@@ -148,7 +148,7 @@ class RwlockView {
  public:
   explicit RwlockView(pthread_rwlock_t* rwlock) : bytes_(reinterpret_cast<char*>(rwlock)) {}
 
-  LinuxAtomic32& state() const { return cell(0); }
+  LinuxAtomic64& state() const { return *reinterpret_cast<LinuxAtomic64*>(bytes_); }
   RwlockQueueView queue() const { return RwlockQueueView(bytes_); }
   LinuxAtomic32& tuning() const { return cell(16); }  // the queue has bits 0-15 of it
   LinuxAtomic32& readers_gate() const { return cell(20); }

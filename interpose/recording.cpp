@@ -66,8 +66,8 @@ RelockHost host_description() {
   host.log_interval_s = options.log_interval_s;
   host.samples_per_s = options.profile_rate;
   host.stacks = options.profile_stacks ? 1 : 0;
-  host.mutex_lock_name = lock_name(options.mutex);
-  host.spin_lock_name = lock_name(options.spin);
+  host.mutex_lock_name = lock_name(g_runtime.mutex_kind);
+  host.spin_lock_name = lock_name(g_runtime.spin_kind);
   host.rwlock_name = rwlock_name(options.rwlock);
   host.wait_name = wait_mode_name(options.wait);
   host.acquisitions = acquisitions_of;

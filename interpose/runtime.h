@@ -23,6 +23,8 @@ struct Runtime {
   bool spin_plain_release = true;
   std::uint32_t tid_offset = 0;  // of the tid in the C library's thread descriptor; 0: not known
 
+  LockKind mutex_kind = LockKind::kTas;  // what serves, where the option says `auto`
+  LockKind spin_kind = LockKind::kTas;
   const MutexBackend* mutex = nullptr;
   const SpinBackend* spin = nullptr;
   Budget budget;

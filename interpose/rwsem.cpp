@@ -11,7 +11,7 @@ namespace {
 
 using Sem = RwSem<LinuxPlatform, RwlockView>;
 
-inline std::uint32_t state_of(RwlockView rwlock) {
+inline std::uint64_t state_of(RwlockView rwlock) {
   return rwlock.state().load(MemoryOrder::kRelaxed);
 }
 
@@ -25,12 +25,12 @@ inline void set_writer(RwlockView rwlock, std::uint32_t tid) {
 
 // R1 of locks/rwsem.h, on a word without waiters.
 inline bool read_free(RwlockView rwlock) {
-  std::uint32_t w = state_of(rwlock);
+  std::uint64_t w = state_of(rwlock);
   if ((w & (Sem::kWriter | Sem::kWaiters)) != 0 || Sem::full(w)) return false;
   return rwlock.state().compare_exchange(w, w + Sem::kReader, MemoryOrder::kAcquire);
 }
 inline bool write_free(RwlockView rwlock) {
-  std::uint32_t free = 0;
+  std::uint64_t free = 0;
   return rwlock.state().compare_exchange(free, Sem::kWriter, MemoryOrder::kAcquire);
 }
 
@@ -96,7 +96,7 @@ int rwsem_try_write(RwlockView rwlock) {
 
 // Whoever unlocks, the word tells what is unlocked; the compare-exchange is the last access.
 int rwsem_unlock(RwlockView rwlock) {
-  std::uint32_t w = state_of(rwlock);
+  std::uint64_t w = state_of(rwlock);
   if ((w & Sem::kWriter) != 0) {
     set_writer(rwlock, 0);
     if (w == Sem::kWriter && rwlock.state().compare_exchange(w, 0, MemoryOrder::kRelease)) return 0;

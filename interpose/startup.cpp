@@ -14,6 +14,7 @@
 #include "interpose/real.h"
 #include "interpose/recording.h"
 #include "interpose/runtime.h"
+#include "policy/auto_lock.h"
 
 namespace relock {
 namespace {
@@ -39,11 +40,18 @@ Budget budget_of(const Options& options, const Topology& topology) {
   return budget;
 }
 
+// What `auto` stands for here.
+LockKind resolve(LockKind kind) {
+  return kind == LockKind::kAuto ? choose_auto_lock(g_runtime.topology).kind : kind;
+}
+
 void choose_locks() {
   Runtime& runtime = g_runtime;
   const Options& options = runtime.options;
-  runtime.mutex = &mutex_backend(options.mutex);
-  runtime.spin = &spin_backend(options.spin);
+  runtime.mutex_kind = resolve(options.mutex);
+  runtime.spin_kind = resolve(options.spin);
+  runtime.mutex = &mutex_backend(runtime.mutex_kind);
+  runtime.spin = &spin_backend(runtime.spin_kind);
   runtime.spin_plain_release = runtime.spin->plain_release;
   runtime.mutex_is_glibcs = options.mutex == LockKind::kGlibc;
   runtime.spin_is_glibcs = options.spin == LockKind::kGlibc;
@@ -52,13 +60,24 @@ void choose_locks() {
   runtime.budget = budget_of(options, runtime.topology);
 }
 
+void add_lock_name(LineBuffer& line, LockKind kind) {
+  line.add(lock_name(kind));
+  if (kind != LockKind::kAuto) return;
+  const AutoChoice choice = choose_auto_lock(g_runtime.topology);
+  line.add(" (");
+  line.add(lock_name(choice.kind));
+  line.add(": ");
+  line.add(choice.reason);
+  line.add(")");
+}
+
 void say_what_is_used() {
   const Runtime& runtime = g_runtime;
   LineBuffer line;
   line.add("relock: mutex ");
-  line.add(lock_name(runtime.options.mutex));
+  add_lock_name(line, runtime.options.mutex);
   line.add(", spin ");
-  line.add(lock_name(runtime.options.spin));
+  add_lock_name(line, runtime.options.spin);
   line.add(", rwlock ");
   line.add(rwlock_name(runtime.options.rwlock));
   line.add(", condition variable ");
@@ -81,9 +100,13 @@ __attribute__((constructor)) void start(int, char**, char** environment) {
   remember_standard_error();
   load_options_from_environment(&runtime.options, environment, say);
   find_topology(&runtime.topology, runtime.options);
-  const bool by_node =
-      runtime.options.mutex == LockKind::kCna || runtime.options.spin == LockKind::kCna;
-  if (runtime.options.verbose || by_node) find_nodes(&runtime.topology);
+  const auto needs_nodes = [](LockKind kind) {
+    return kind == LockKind::kCna || kind == LockKind::kAuto;
+  };
+  if (runtime.options.verbose || needs_nodes(runtime.options.mutex) ||
+      needs_nodes(runtime.options.spin)) {
+    find_nodes(&runtime.topology);
+  }
   map_fork_wiped_memory();
   resolve_real_functions();
   find_thread_id();

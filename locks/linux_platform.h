@@ -62,6 +62,21 @@ class LinuxAtomic32 {
 };
 static_assert(sizeof(LinuxAtomic32) == 4 && alignof(LinuxAtomic32) == 4);
 
+class LinuxAtomic64 {
+ public:
+  std::uint64_t load(MemoryOrder order) const {
+    return __atomic_load_n(&value_, static_cast<int>(order));
+  }
+  bool compare_exchange(std::uint64_t& expected, std::uint64_t desired, MemoryOrder success) {
+    return __atomic_compare_exchange_n(&value_, &expected, desired, /*weak=*/false,
+                                       static_cast<int>(success), __ATOMIC_ACQUIRE);
+  }
+
+ private:
+  std::uint64_t value_;
+};
+static_assert(sizeof(LinuxAtomic64) == 8 && alignof(LinuxAtomic64) == 8);
+
 template <class T>
 class LinuxAtomicPtr {
  public:
@@ -127,6 +142,7 @@ inline timespec to_timespec(std::int64_t ns) {
 
 struct LinuxPlatform {
   using Atomic32 = LinuxAtomic32;
+  using Atomic64 = LinuxAtomic64;
   template <class T>
   using AtomicPtr = LinuxAtomicPtr<T>;
 

@@ -15,6 +15,7 @@
 //     fetch_add / fetch_sub / fetch_or / fetch_and (operand, order)   -> previous value
 //     store_low_byte(value, order)   stores bits 0-7 alone; loads forward correctly from it
 //
+//   P::Atomic64                      a 64-bit cell: load, compare_exchange
 //   P::AtomicPtr<T>                  a pointer cell: load, store, exchange, compare_exchange
 //
 //   P::pause()                       one spin-wait hint; the unit of every *_pauses quantity

@@ -8,12 +8,13 @@
 // a bound: a head or a reader that has slept for promote_ns says so in the word, and from then on
 // no writer passes it.
 //
-// State word (0: free; a static initialiser leaves it so):
+// State, 64 bits (0: free; a static initialiser leaves it so):
 //
-//    31                         12 11   8 7 6  5  4  3  2  1  0
-//   +-----------------------------+------+---+--+--+--+--+--+--+
-//   |           readers           | epoch|   |HS|RS|RF|WF|NR|W |
-//   +-----------------------------+------+---+--+--+--+--+--+--+
+//    63    44 43    40 39 38 37 36 35 34 33 32 31 30                   3 2    0
+//   +--------+--------+-----+--+--+--+--+--+--+--+----------------------+------+
+//   | unused | epoch  |     |HS|RS|RF|WF|NR|W |0 |       readers        |unused|
+//   +--------+--------+-----+--+--+--+--+--+--+--+----------------------+------+
+//     readers where the C library has them, so that debuggers show the right number
 //     W   a writer holds the lock
 //     NR  no readers: the head waits, and the lock's kind prefers writers
 //     WF  writer first: the head has waited long, others must not steal
@@ -58,8 +59,8 @@
 
 namespace relock {
 
-// `Object` gives access to one lock: state(), readers_gate(), head_gate() and tuning() are
-// P::Atomic32&, queue() is a view for GatedMutex (gate.h), prefers_writers() is a bool. tuning:
+// `Object` gives access to one lock: state() is a P::Atomic64&, readers_gate(), head_gate() and
+// tuning() are P::Atomic32&, queue() is a view for GatedMutex (gate.h), prefers_writers() is a bool. tuning:
 // bits 16-31 the learned spin allowance of readers and of the head.
 template <class P, class Object>
 class RwSem {
@@ -67,34 +68,37 @@ class RwSem {
   using Word = typename P::Atomic32;
   using Queue = GatedMutex<P, Tas, decltype(std::declval<Object>().queue())>;
 
-  static constexpr std::uint32_t kWriter = 1u << 0;
-  static constexpr std::uint32_t kNoReaders = 1u << 1;
-  static constexpr std::uint32_t kWriterFirst = 1u << 2;
-  static constexpr std::uint32_t kReadersFirst = 1u << 3;
-  static constexpr std::uint32_t kReadersSleep = 1u << 4;
-  static constexpr std::uint32_t kHeadSleeps = 1u << 5;
-  static constexpr std::uint32_t kWaiters =
-      kNoReaders | kWriterFirst | kReadersFirst | kReadersSleep | kHeadSleeps;
-  static constexpr int kEpochShift = 8;
-  static constexpr std::uint32_t kEpochMask = 0xfu << kEpochShift;
-  static constexpr std::uint32_t kReader = 1u << 12;
-  static constexpr std::uint32_t kReadersMask = ~(kReader - 1);
+  using State = typename P::Atomic64;
+  using Bits = std::uint64_t;
 
-  static bool held_by_writer(std::uint32_t w) { return (w & kWriter) != 0; }
+  static constexpr Bits kWriter = Bits{1} << 32;
+  static constexpr Bits kNoReaders = Bits{1} << 33;
+  static constexpr Bits kWriterFirst = Bits{1} << 34;
+  static constexpr Bits kReadersFirst = Bits{1} << 35;
+  static constexpr Bits kReadersSleep = Bits{1} << 36;
+  static constexpr Bits kHeadSleeps = Bits{1} << 37;
+  static constexpr Bits kWaiters =
+      kNoReaders | kWriterFirst | kReadersFirst | kReadersSleep | kHeadSleeps;
+  static constexpr int kEpochShift = 40;
+  static constexpr Bits kEpochMask = Bits{0xf} << kEpochShift;
+  static constexpr Bits kReader = 1u << 3;
+  static constexpr Bits kReadersMask = 0x7ffffff8;
+
+  static bool held_by_writer(Bits w) { return (w & kWriter) != 0; }
   // The count is full: glibc's EAGAIN.
-  static bool full(std::uint32_t w) { return (w & kReadersMask) == kReadersMask; }
+  static bool full(Bits w) { return (w & kReadersMask) == kReadersMask; }
 
   // ---- trying; never waits ----
 
   static bool try_read(Object object) {
-    std::uint32_t w = look(object);
+    Bits w = look(object);
     while (readers_may(w)) {
       if (take_read(object, w)) return true;
     }
     return false;
   }
   static bool try_write(Object object) {
-    std::uint32_t w = look(object);
+    Bits w = look(object);
     while (writers_may(w)) {
       if (object.state().compare_exchange(w, w | kWriter, MemoryOrder::kAcquire))
         return true;  // R1
@@ -133,13 +137,13 @@ class RwSem {
 
   // A lock that nobody reads stays as it is.
   static void release_read(Object object) {
-    Word& state = object.state();
+    State& state = object.state();
     const void* const head_address = &object.head_gate();
-    std::uint32_t w = look(object);
+    Bits w = look(object);
     while ((w & kReadersMask) != 0) {
       const bool wakes_head = (w & kHeadSleeps) != 0 && (w & kReadersMask) == kReader;
       if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
-      const std::uint32_t left = tidy((w - kReader) & ~(wakes_head ? kHeadSleeps : 0u));
+      const Bits left = tidy((w - kReader) & ~(wakes_head ? kHeadSleeps : Bits{0}));
       if (state.compare_exchange(w, left, MemoryOrder::kRelease)) {  // R1; last touch
         if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
         return;
@@ -149,16 +153,16 @@ class RwSem {
 
   // A lock that no writer holds stays as it is.
   static void release_write(Object object) {
-    Word& state = object.state();
+    State& state = object.state();
     const void* const head_address = &object.head_gate();
     const void* const readers_address = &object.readers_gate();
     bool wakes_readers = false;
-    std::uint32_t w = look(object);
+    Bits w = look(object);
     while ((w & kWriter) != 0) {
       if (claim_readers(object, w)) wakes_readers = true;
       const bool wakes_head = (w & kHeadSleeps) != 0;
       if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
-      const std::uint32_t left = tidy(w & ~(kWriter | kHeadSleeps));
+      const Bits left = tidy(w & ~(kWriter | kHeadSleeps));
       if (state.compare_exchange(w, left, MemoryOrder::kRelease)) {  // R1; last touch
         if (wakes_readers) P::futex_wake(readers_address, kEverybody, kAnyBit);
         if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
@@ -174,40 +178,38 @@ class RwSem {
 
   // ---- the word ----
 
-  static bool readers_may(std::uint32_t w) { return (w & (kWriter | kNoReaders)) == 0 && !full(w); }
-  static bool writers_may(std::uint32_t w) {
+  static bool readers_may(Bits w) { return (w & (kWriter | kNoReaders)) == 0 && !full(w); }
+  static bool writers_may(Bits w) {
     return (w & (kWriter | kWriterFirst | kReadersFirst | kReadersMask)) == 0;
   }
-  static bool head_may(std::uint32_t w) {
-    return (w & (kWriter | kReadersFirst | kReadersMask)) == 0;
-  }
+  static bool head_may(Bits w) { return (w & (kWriter | kReadersFirst | kReadersMask)) == 0; }
 
-  static std::uint32_t epoch_bits() { return (P::epoch() << kEpochShift) & kEpochMask; }
-  static std::uint32_t with(std::uint32_t w, std::uint32_t waiters) {
+  static Bits epoch_bits() { return (Bits{P::epoch()} << kEpochShift) & kEpochMask; }
+  static Bits with(Bits w, Bits waiters) {
     return (w & kWaiters) != 0 ? w | waiters : (w & ~kEpochMask) | waiters | epoch_bits();
   }
-  static std::uint32_t tidy(std::uint32_t w) { return (w & kWaiters) != 0 ? w : w & ~kEpochMask; }
+  static Bits tidy(Bits w) { return (w & kWaiters) != 0 ? w : w & ~kEpochMask; }
 
   // The word without the ghosts of a parent.
-  static std::uint32_t look(Object object) {
-    std::uint32_t w = object.state().load(MemoryOrder::kAcquire);
+  static Bits look(Object object) {
+    Bits w = object.state().load(MemoryOrder::kAcquire);
     while ((w & kWaiters) != 0 && (w & kEpochMask) != epoch_bits()) {
-      const std::uint32_t mended = w & ~(kWaiters | kEpochMask);
+      const Bits mended = w & ~(kWaiters | kEpochMask);
       if (object.state().compare_exchange(w, mended, MemoryOrder::kRelaxed)) return mended;
     }
     return w;
   }
 
-  static bool take_read(Object object, std::uint32_t& w) {
-    const std::uint32_t taken = tidy(w & ~kReadersFirst) + kReader;
+  static bool take_read(Object object, Bits& w) {
+    const Bits taken = tidy(w & ~kReadersFirst) + kReader;
     return object.state().compare_exchange(w, taken, MemoryOrder::kAcquire);  // R1
   }
 
   // Takes charge of the sleeping readers, if there are any that may come in now. `w` is kept up to
   // date. True: the caller wakes them when it is done.
-  static bool claim_readers(Object object, std::uint32_t& w) {
+  static bool claim_readers(Object object, Bits& w) {
     while ((w & kReadersSleep) != 0 && (w & kNoReaders) == 0) {
-      const std::uint32_t claimed = tidy(w & ~kReadersSleep);
+      const Bits claimed = tidy(w & ~kReadersSleep);
       if (!object.state().compare_exchange(w, claimed, MemoryOrder::kAcqRel)) continue;
       object.readers_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
       w = claimed;
@@ -238,22 +240,22 @@ class RwSem {
   }
 
   static Acquire wait_to_read(Object object, WaitContext<P>& context) {
-    Word& state = object.state();
+    State& state = object.state();
     Spinner<P> spinner(context);
     bool bounded = true;
     bool in_time = true;
     for (;;) {
       const std::uint32_t sequence = object.readers_gate().load(MemoryOrder::kAcquire);  // R2
-      std::uint32_t w = look(object);
+      Bits w = look(object);
       if (readers_may(w)) {
         if (take_read(object, w)) return Acquire::kAcquired;
         continue;
       }
       if (full(w)) return Acquire::kTimedOut;
       if (!in_time || late(context)) return give_up_reading(object, !bounded);
-      if (spinner.spin(state, w)) continue;
+      if (spinner.spin(object.readers_gate(), sequence)) continue;
       const bool insists = !bounded && !object.prefers_writers();
-      const std::uint32_t wants = kReadersSleep | (insists ? kReadersFirst : 0u);
+      const Bits wants = kReadersSleep | (insists ? kReadersFirst : Bits{0});
       if ((w & wants) != wants &&
           !state.compare_exchange(w, with(w, wants), MemoryOrder::kAcqRel)) {
         continue;  // R2
@@ -270,11 +272,11 @@ class RwSem {
   // kept asleep must look again.
   static Acquire give_up_reading(Object object, bool insisted) {
     const void* const head_address = &object.head_gate();
-    std::uint32_t w = look(object);
+    Bits w = look(object);
     while (insisted && (w & kReadersFirst) != 0) {
       const bool wakes_head = (w & kHeadSleeps) != 0;
       if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
-      const std::uint32_t left = tidy(w & ~(kReadersFirst | (wakes_head ? kHeadSleeps : 0u)));
+      const Bits left = tidy(w & ~(kReadersFirst | (wakes_head ? kHeadSleeps : Bits{0})));
       if (object.state().compare_exchange(w, left, MemoryOrder::kRelaxed)) {
         if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
         break;
@@ -285,30 +287,30 @@ class RwSem {
 
   // The caller owns the queue, so it is the only one here.
   static Acquire wait_as_head(Object object, WaitContext<P>& context) {
-    Word& state = object.state();
+    State& state = object.state();
     Spinner<P> spinner(context);
     bool bounded = true;
     bool in_time = true;
-    const std::uint32_t keeps_out = object.prefers_writers() ? kNoReaders : 0u;
+    const Bits keeps_out = object.prefers_writers() ? kNoReaders : Bits{0};
     for (;;) {
       const std::uint32_t sequence = object.head_gate().load(MemoryOrder::kAcquire);  // R2
-      std::uint32_t w = look(object);
+      Bits w = look(object);
       if (head_may(w)) {
-        const std::uint32_t own = kNoReaders | kWriterFirst | kHeadSleeps;
-        const std::uint32_t taken = tidy(w & ~own) | kWriter;
+        const Bits own = kNoReaders | kWriterFirst | kHeadSleeps;
+        const Bits taken = tidy(w & ~own) | kWriter;
         if (state.compare_exchange(w, taken, MemoryOrder::kAcquire)) return Acquire::kAcquired;
         continue;  // R1
       }
       if (!in_time || late(context)) return give_up_writing(object);
-      const std::uint32_t wants = keeps_out | (bounded ? 0u : kWriterFirst);
+      const Bits wants = keeps_out | (bounded ? Bits{0} : kWriterFirst);
       if ((w & wants) != wants) {
         (void)state.compare_exchange(w, with(w, wants), MemoryOrder::kAcqRel);
         continue;
       }
-      if (spinner.spin(state, w)) continue;
+      if (spinner.spin(object.head_gate(), sequence)) continue;
       // A bit left from the last sleep may be about to be answered with the sequence just read.
       const bool set = (w & kHeadSleeps) != 0;
-      const std::uint32_t next = set ? tidy(w & ~kHeadSleeps) : with(w, kHeadSleeps);
+      const Bits next = set ? tidy(w & ~kHeadSleeps) : with(w, kHeadSleeps);
       if (!state.compare_exchange(w, next, MemoryOrder::kAcqRel) || set) continue;  // R2
       in_time = sleep(object.head_gate(), sequence, context, bounded);
     }
@@ -316,9 +318,9 @@ class RwSem {
 
   // Readers that NR has kept asleep come in now; if a writer holds the lock, it will wake them.
   static Acquire give_up_writing(Object object) {
-    std::uint32_t w = look(object);
+    Bits w = look(object);
     for (;;) {
-      const std::uint32_t left = tidy(w & ~(kNoReaders | kWriterFirst | kHeadSleeps));
+      const Bits left = tidy(w & ~(kNoReaders | kWriterFirst | kHeadSleeps));
       if (w == left || object.state().compare_exchange(w, left, MemoryOrder::kAcqRel)) {
         w = left;
         break;

@@ -24,7 +24,7 @@ inline constexpr int kLockCount = 0
     ;
 
 // The lock that serves when no variable names one.
-inline constexpr LockKind kDefaultLock = LockKind::kTas;
+inline constexpr LockKind kDefaultLock = LockKind::kAuto;
 
 enum class RwlockKind : std::uint8_t { kGlibc, kRwsem };
 enum class VmMode : std::uint8_t { kAuto, kYes, kNo };

@@ -44,6 +44,7 @@ default_configs() {
   locks=" $(locks_known) "
   for lock in $locks; do
     case $quick/$lock in
+      0/auto) ;;  # tas under another name, or cna
       0/* | 1/tas | 1/qspinlock | 1/glibc) configs+=" $lock-adaptive" ;;
     esac
   done

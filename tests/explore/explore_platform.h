@@ -43,10 +43,10 @@ class Mutation {
   virtual bool drops_update(const void* /*cell*/, Update) { return false; }
   // Does the read-modify-write in two steps, a load and a store.
   virtual bool splits_exchange(const void* /*cell*/) { return false; }
-  virtual bool splits_compare_exchange(const void*, std::uint32_t /*old*/, std::uint32_t /*now*/) {
+  virtual bool splits_compare_exchange(const void*, std::uint64_t /*old*/, std::uint64_t /*now*/) {
     return false;
   }
-  virtual std::uint32_t desired(const void*, std::uint32_t /*old*/, std::uint32_t now) {
+  virtual std::uint64_t desired(const void*, std::uint64_t /*old*/, std::uint64_t now) {
     return now;
   }
   virtual std::uint32_t loaded(const void*, std::uint32_t value) { return value; }
@@ -82,7 +82,7 @@ class ExploreAtomic32 {
   }
   bool compare_exchange(std::uint32_t& expected, std::uint32_t desired, MemoryOrder order) {
     if (mutation != nullptr) {
-      desired = mutation->desired(this, expected, desired);
+      desired = static_cast<std::uint32_t>(mutation->desired(this, expected, desired));
       if (mutation->splits_compare_exchange(this, expected, desired)) {
         const std::uint32_t old = load(order);
         const bool same = old == expected;
@@ -122,6 +122,27 @@ class ExploreAtomic32 {
   std::uint32_t value_;
 };
 
+class ExploreAtomic64 {
+ public:
+  std::uint64_t load(MemoryOrder) const { return World::active->load(this, 8); }
+  bool compare_exchange(std::uint64_t& expected, std::uint64_t desired, MemoryOrder order) {
+    if (mutation != nullptr) {
+      desired = mutation->desired(this, expected, desired);
+      if (mutation->splits_compare_exchange(this, expected, desired)) {
+        const std::uint64_t old = load(order);
+        const bool same = old == expected;
+        if (same) World::active->store(this, 8, desired, false, order);
+        expected = old;
+        return same;
+      }
+    }
+    return World::active->compare_exchange(this, 8, expected, desired);
+  }
+
+ private:
+  std::uint64_t value_;
+};
+
 template <class T>
 class ExploreAtomicPtr {
  public:
@@ -148,6 +169,7 @@ class ExploreAtomicPtr {
 
 struct ExplorePlatform {
   using Atomic32 = ExploreAtomic32;
+  using Atomic64 = ExploreAtomic64;
   template <class T>
   using AtomicPtr = ExploreAtomicPtr<T>;
 

@@ -142,11 +142,15 @@ void add_lock(std::vector<Case>& cases, const char* name) {
   }
 }
 
-// `glibc` is the C library's own lock: there is nothing to explore.
+// These stand for others (locks/lock_list.def): there is nothing to explore.
 template <class Platform, class Layout>
 struct Glibc;
 template <>
 void add_lock<Glibc>(std::vector<Case>&, const char*) {}
+template <class Platform, class Layout>
+struct Auto;
+template <>
+void add_lock<Auto>(std::vector<Case>&, const char*) {}
 
 }  // namespace
 

@@ -25,7 +25,7 @@ struct PostWakesNobody : Mutation {
   bool drops_wake(const void* address, std::uint32_t) override { return is_post(address); }
 };
 struct SmallLockInTwoSteps : Mutation {
-  bool splits_compare_exchange(const void* cell, std::uint32_t, std::uint32_t) override {
+  bool splits_compare_exchange(const void* cell, std::uint64_t, std::uint64_t) override {
     return cell == &cond().cells.lock;
   }
 };
@@ -35,12 +35,12 @@ struct SmallLockWakesNobody : Mutation {
   }
 };
 struct SmallLockForgetsSleepers : Mutation {
-  std::uint32_t desired(const void* cell, std::uint32_t, std::uint32_t now) override {
+  std::uint64_t desired(const void* cell, std::uint64_t, std::uint64_t now) override {
     return cell == &cond().cells.lock && now == 2 ? 1 : now;
   }
 };
 struct TakesInTwoSteps : Mutation {
-  bool splits_compare_exchange(const void* cell, std::uint32_t, std::uint32_t) override {
+  bool splits_compare_exchange(const void* cell, std::uint64_t, std::uint64_t) override {
     return is_state(cell);
   }
 };

@@ -35,7 +35,7 @@ struct GrantWakesNobody : Mutation {
 };
 template <class Lock>
 struct WordInTwoSteps : Mutation {
-  bool splits_compare_exchange(const void* cell, std::uint32_t, std::uint32_t) override {
+  bool splits_compare_exchange(const void* cell, std::uint64_t, std::uint64_t) override {
     return cell == &word<Lock>();
   }
 };
@@ -43,7 +43,7 @@ struct GrantInTwoSteps : Mutation {
   bool splits_exchange(const void* cell) override { return is_node_state(cell); }
 };
 struct NodesBorrowedTwice : Mutation {
-  bool splits_compare_exchange(const void* cell, std::uint32_t old, std::uint32_t now) override {
+  bool splits_compare_exchange(const void* cell, std::uint64_t old, std::uint64_t now) override {
     return Surroundings::is_node_borrowed(cell) && old == 0 && now == 1;
   }
 };
@@ -62,14 +62,14 @@ struct NodeSleepsWithoutLooking : Mutation {
 };
 template <class Lock>
 struct NobodyRegisters : Mutation {
-  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+  std::uint64_t desired(const void* cell, std::uint64_t old, std::uint64_t now) override {
     const bool registers = cell == &word<Lock>() && now == old + Lock::Layout::kPassiveOne;
     return registers ? old : now;
   }
 };
 template <class Lock>
 struct SleepersNotMarked : Mutation {
-  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+  std::uint64_t desired(const void* cell, std::uint64_t old, std::uint64_t now) override {
     const bool marks = cell == &word<Lock>() && now == (old | Lock::Layout::kSleeper) && now != old;
     return marks ? old : now;
   }
@@ -82,7 +82,7 @@ struct HeadTakesNothing : Mutation {
 };
 template <class Lock>
 struct ServesTwoTickets : Mutation {
-  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+  std::uint64_t desired(const void* cell, std::uint64_t old, std::uint64_t now) override {
     constexpr std::uint32_t kOne = 1u << Lock::Layout::kTicketHeadShift;
     const bool serves = cell == &word<Lock>() && now == old + kOne;
     return serves ? now + kOne : now;

@@ -27,27 +27,27 @@ struct HeadGateStandsStill : Mutation {
   bool drops_update(const void* cell, Update) override { return cell == &cells().head_gate; }
 };
 struct StateInTwoSteps : Mutation {
-  bool splits_compare_exchange(const void* cell, std::uint32_t, std::uint32_t) override {
+  bool splits_compare_exchange(const void* cell, std::uint64_t, std::uint64_t) override {
     return cell == &cells().state;
   }
 };
 // A bit of the state that is never set.
-template <std::uint32_t kBit>
+template <std::uint64_t kBit>
 struct NeverSet : Mutation {
-  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+  std::uint64_t desired(const void* cell, std::uint64_t old, std::uint64_t now) override {
     const bool sets = cell == &cells().state && (now & kBit) != 0 && (old & kBit) == 0;
     return sets ? now & ~kBit : now;
   }
 };
 // A bit of the state that, once set, stays.
-template <std::uint32_t kBit>
+template <std::uint64_t kBit>
 struct NeverCleared : Mutation {
-  std::uint32_t desired(const void* cell, std::uint32_t old, std::uint32_t now) override {
+  std::uint64_t desired(const void* cell, std::uint64_t old, std::uint64_t now) override {
     return cell == &cells().state && (old & kBit) != 0 ? now | kBit : now;
   }
 };
 struct QueueInTwoSteps : Mutation {
-  bool splits_compare_exchange(const void* cell, std::uint32_t old, std::uint32_t now) override {
+  bool splits_compare_exchange(const void* cell, std::uint64_t old, std::uint64_t now) override {
     return cell == &cells().queue.word && old == 0 && now == 1;
   }
 };

@@ -10,7 +10,8 @@
 namespace relock::explore {
 
 struct RwCells {
-  P::Atomic32 state, readers_gate, head_gate;
+  P::Atomic64 state;
+  P::Atomic32 readers_gate, head_gate;
   testing::MutexCells<P> queue;
 };
 
@@ -19,7 +20,7 @@ class RwCellsView {
  public:
   RwCellsView(RwCells& cells, bool prefers_writers)
       : cells_(&cells), prefers_writers_(prefers_writers) {}
-  P::Atomic32& state() const { return cells_->state; }
+  P::Atomic64& state() const { return cells_->state; }
   P::Atomic32& readers_gate() const { return cells_->readers_gate; }
   P::Atomic32& head_gate() const { return cells_->head_gate; }
   P::Atomic32& tuning() const { return cells_->queue.tuning; }
@@ -38,7 +39,7 @@ class RwUnderTest {
   void reset(bool prefers_writers) {
     std::memset(static_cast<void*>(&cells_), 0, sizeof cells_);
     prefers_writers_ = prefers_writers;
-    name_memory(&cells_.state, 4, "rw.state");
+    name_memory(&cells_.state, 8, "rw.state");
     name_memory(&cells_.readers_gate, 4, "rw.readers_gate");
     name_memory(&cells_.head_gate, 4, "rw.head_gate");
     name_memory(&cells_.queue.word, 4, "rw.queue");
@@ -64,7 +65,7 @@ class RwUnderTest {
     return (cells_.state.load(MemoryOrder::kRelaxed) & (Sem::kWriter | Sem::kReadersMask)) != 0;
   }
   void check_state_free() const {
-    const std::uint32_t state = cells_.state.load(MemoryOrder::kRelaxed);
+    const std::uint64_t state = cells_.state.load(MemoryOrder::kRelaxed);
     if (state != 0) fail("something is left in the free state: " + std::to_string(state));
   }
   void check_free() const {

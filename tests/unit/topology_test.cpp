@@ -1,6 +1,7 @@
 // policy/topology: RELOCK_TOPOLOGY's grammar, nodes read from trees made up here.
 
 #include "policy/topology.h"
+#include "policy/auto_lock.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -78,6 +79,16 @@ TEST_CASE("topology: threads can be dealt over nodes", "[unit]") {
   REQUIRE(relock::parse_topology("threads:4", &topology) == nullptr);
   CHECK(topology.by_thread);
   CHECK(topology.nodes == 4);
+}
+
+TEST_CASE("auto: cna on several nodes of bare metal, else tas", "[unit]") {
+  Topology topology;
+  CHECK(relock::choose_auto_lock(topology).kind == relock::LockKind::kTas);
+  REQUIRE(relock::parse_topology("0-3,4-7", &topology) == nullptr);
+  CHECK(relock::choose_auto_lock(topology).kind == relock::LockKind::kCna);
+  topology.virtual_machine = true;
+  CHECK(relock::choose_auto_lock(topology).kind == relock::LockKind::kTas);
+  CHECK(std::string(relock::choose_auto_lock(topology).reason) == "a virtual machine");
 }
 
 TEST_CASE("topology: auto leaves the nodes to be found", "[unit]") {
