@@ -60,8 +60,8 @@
 namespace relock {
 
 // `Object` gives access to one lock: state() is a P::Atomic64&, readers_gate(), head_gate() and
-// tuning() are P::Atomic32&, queue() is a view for GatedMutex (gate.h), prefers_writers() is a bool. tuning:
-// bits 16-31 the learned spin allowance of readers and of the head.
+// tuning() are P::Atomic32&, queue() is a view for GatedMutex (gate.h), prefers_writers() a bool.
+// tuning: bits 16-31 the learned spin allowance of readers and of the head.
 template <class P, class Object>
 class RwSem {
  public:

@@ -26,7 +26,8 @@ static void* wait_for_signal(void* unused) {
 
 static int child(int from_parent) {
   pthread_t threads[kWaiters];
-  for (int i = 0; i < kWaiters; ++i) MUST(pthread_create(&threads[i], NULL, wait_for_signal, NULL) == 0);
+  for (int i = 0; i < kWaiters; ++i)
+    MUST(pthread_create(&threads[i], NULL, wait_for_signal, NULL) == 0);
   char byte;
   MUST(read(from_parent, &byte, 1) == 1);  // the parent has signalled
   pthread_mutex_lock(&shared->mutex);
