@@ -31,6 +31,11 @@ def parse_arguments():
     parser.add_argument("--threads", type=numbers, default="1,2,4,16,64")
     parser.add_argument("--sections", type=numbers, default="0,200,2000", help="nanoseconds")
     parser.add_argument("--think", type=int, default=200, help="nanoseconds, mean")
+    parser.add_argument("--line-reads", type=int, default=0,
+                        help="reads of the lock's own cache line inside the section")
+    parser.add_argument("--reads", type=int, default=90, help="per cent, with --object rwlock")
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE",
+                        help="for the runs with a lock of relock, for example RELOCK_VM=yes")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ms", type=int, default=200, help="one measurement")
     parser.add_argument("--locks", default="", help="names, separated by commas; all by default")
@@ -48,13 +53,15 @@ def lock_names():
 def run_once(options, lock, threads, section):
     command = [os.path.join(options.build, "lockbench"), "--json", "--object", options.object,
                "--threads", str(threads), "--section", str(section),
-               "--think", str(options.think), "--ms", str(options.ms)]
+               "--think", str(options.think), "--ms", str(options.ms),
+               "--line-reads", str(options.line_reads), "--reads", str(options.reads)]
     environment = {name: value for name, value in os.environ.items()
                    if name != "LD_PRELOAD" and not name.startswith("RELOCK_")}
     if lock != BARE:
         environment["LD_PRELOAD"] = os.path.abspath(os.path.join(options.build, "librelock.so"))
         environment["RELOCK_LOCK"] = lock
         environment["RELOCK_WAIT"] = options.wait
+        environment.update(setting.split("=", 1) for setting in options.env)
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True,
                               timeout=60 + options.ms / 1000, check=False)
@@ -95,7 +102,7 @@ def print_point(options, point, runs):
     print(f"\n{options.object}, {threads} thread{'s' if threads > 1 else ''}, "
           f"section {section} ns, think {options.think} ns")
     print(f"  {'lock':<14} {'million/s':>10} {'spread':>7} {'to bare':>8} {'95 %':>13} "
-          f"{'Jain':>6} {'p99.9 us':>9} {'CPU s/M':>8}")
+          f"{'Jain':>6} {'least':>6} {'p99.9 us':>9} {'CPU s/M':>8}")
     for lock, results in runs.items():
         rates = [result["per_second"] for result in results]
         middle = statistics.median(rates)
@@ -104,10 +111,11 @@ def print_point(options, point, runs):
                   for result, bare in zip(results, runs[BARE])]
         ratio, low, high = ratio_interval(ratios)
         jain = statistics.median(result["jain"] for result in results)
+        least = statistics.median(result["least_to_mean"] for result in results)
         tail = statistics.median(result["wait_ns"]["p99_9"] for result in results) / 1000
         cpu = statistics.median(result["cpu_seconds_per_million"] for result in results)
         print(f"  {lock:<14} {middle / 1e6:10.3f} {spread:7.0%} {ratio:8.2f} "
-              f"{low:6.2f}-{high:<6.2f} {jain:6.3f} {tail:9.1f} {cpu:8.3f}")
+              f"{low:6.2f}-{high:<6.2f} {jain:6.3f} {least:6.2f} {tail:9.1f} {cpu:8.3f}")
 
 
 def print_summary(locks, runs):

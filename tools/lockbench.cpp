@@ -17,6 +17,7 @@ constexpr char kUsage[] =
     "  --object mutex|spin|cond|rwlock   what to measure (mutex)\n"
     "  --threads N         threads (2)\n"
     "  --section NS        work inside the lock, nanoseconds (100)\n"
+    "  --line-reads N      reads of the lock's own cache line inside the lock (0)\n"
     "  --think NS          work between two operations, on average (0)\n"
     "  --seconds S, --ms M duration (1 s)\n"
     "  --reads PERCENT     share of readers with --object rwlock (90)\n"
@@ -60,6 +61,7 @@ enum Option : int {
   kSeconds,
   kMs,
   kReads,
+  kLineReads,
   kSample,
   kAlone,
   kJson,
@@ -73,6 +75,7 @@ constexpr option kOptions[] = {
     {"think", required_argument, nullptr, kThink},
     {"seconds", required_argument, nullptr, kSeconds},
     {"ms", required_argument, nullptr, kMs},
+    {"line-reads", required_argument, nullptr, kLineReads},
     {"reads", required_argument, nullptr, kReads},
     {"sample", required_argument, nullptr, kSample},
     {"alone", no_argument, nullptr, kAlone},
@@ -108,6 +111,10 @@ bool apply(int choice, const char* value, Settings* settings) {
     case kReads:
       if (!parse_number(value, 0, 100, &number)) return false;
       settings->read_percent = static_cast<std::uint32_t>(number);
+      return true;
+    case kLineReads:
+      if (!parse_number(value, 0, 1'000'000, &number)) return false;
+      settings->line_reads = static_cast<std::uint32_t>(number);
       return true;
     case kSample:
       if (!parse_number(value, 0, 1'000'000, &number)) return false;

@@ -65,10 +65,20 @@ void think(Worker* worker) {
   if (mean != 0) work_ns(next_random(worker) % (2 * mean + 1));
 }
 
+// What an owner does to its own lock's line: waiters that look there as well keep taking it away.
+void read_line() {
+  const void* const locks[] = {&shared.mutex, const_cast<const int*>(&shared.spin), &shared.mutex,
+                               &shared.rwlock};
+  const auto* word =
+      static_cast<const volatile std::uint32_t*>(locks[static_cast<int>(shared.settings.object)]);
+  for (std::uint32_t i = 0; i < shared.settings.line_reads; ++i) (void)*word;
+}
+
 // The section: reads the counter, works, writes it one higher.
 void update_section(Worker* worker) {
   const std::uint64_t before = shared.counter;
   work_ns(shared.settings.section_ns);
+  if (shared.settings.line_reads != 0) read_line();
   shared.counter = before + 1;
   ++worker->updates;
 }
@@ -76,6 +86,7 @@ void update_section(Worker* worker) {
 void read_section(Worker* worker) {
   const std::uint64_t before = shared.counter;
   work_ns(shared.settings.section_ns);
+  if (shared.settings.line_reads != 0) read_line();
   if (shared.counter != before) ++worker->torn_reads;
 }
 
