@@ -44,6 +44,6 @@ if [ ${#unpack[@]} -gt 0 ]; then
   echo "unpacking into .deps, since installing would remove other packages: ${unpack[*]}"
   mkdir -p .deps
   cd .deps
-  apt-get -q download "${unpack[@]}" >/dev/null
+  apt-get -q -o APT::Sandbox::User="$(id -un)" download "${unpack[@]}" >/dev/null
   for file in *.deb; do dpkg-deb -x "$file" . && rm "$file"; done
 fi

@@ -43,7 +43,10 @@ drive() { # SCENARIO [COMMAND...]: the command runs the driver
 report() { report_out=$("$relock" report "$@" 2>"$scratch/report-stderr"); report_status=$?; }
 
 build() {
-  local common="-g -D_GNU_SOURCE -I$root"
+  local common="-g -D_GNU_SOURCE -I$root" folder
+  for folder in "$root"/.deps/usr/include "$root"/.deps/usr/include/*-linux-gnu; do  # make deps
+    [ -d "$folder" ] && common+=" -isystem $folder -L${folder/include/lib}"
+  done
   g++ -std=c++20 -O2 -fomit-frame-pointer $common tests/profile/driver.cpp -o "$scratch/driver" -pthread &&
     g++ -std=c++20 -O1 $common -DSPDLOG_FMT_EXTERNAL -DFMT_HEADER_ONLY tests/profile/guest.cpp \
       -rdynamic -o "$scratch/guest" -lunwind -pthread || return 1
