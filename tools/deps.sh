@@ -46,4 +46,8 @@ if [ ${#unpack[@]} -gt 0 ]; then
   cd .deps
   apt-get -q -o APT::Sandbox::User="$(id -un)" download "${unpack[@]}" >/dev/null
   for file in *.deb; do dpkg-deb -x "$file" . && rm "$file"; done
+  # The libraries themselves are installed; the links to them were unpacked.
+  find . -xtype l | while read -r link; do
+    ln -sf "/${link#./}$(readlink "$link")" "$link"
+  done
 fi
