@@ -51,6 +51,7 @@ class Mutation {
   }
   virtual std::uint32_t loaded(const void*, std::uint32_t value) { return value; }
   virtual bool widens_byte_store(const void* /*cell*/) { return false; }
+  virtual bool drops_pointer_store(const void* /*cell*/, const void* /*value*/) { return false; }
   virtual bool hides_fork() { return false; }
   // Sleeps whatever the cell holds.
   virtual bool ignores_value(const void* /*cell*/) { return false; }
@@ -148,12 +149,21 @@ class ExploreAtomicPtr {
  public:
   T* load(MemoryOrder) const { return pointer(World::active->load(this, 8)); }
   void store(T* value, MemoryOrder order) {
+    if (mutation != nullptr && mutation->drops_pointer_store(this, value)) return;
     World::active->store(this, 8, number(value), false, order);
   }
   T* exchange(T* value, MemoryOrder) {
     return pointer(World::active->update(this, 8, Update::kExchange, number(value)));
   }
-  bool compare_exchange(T*& expected, T* desired, MemoryOrder) {
+  bool compare_exchange(T*& expected, T* desired, MemoryOrder order) {
+    if (mutation != nullptr &&
+        mutation->splits_compare_exchange(this, number(expected), number(desired))) {
+      T* const old = load(order);
+      const bool same = old == expected;
+      if (same) store(desired, order);
+      expected = old;
+      return same;
+    }
     std::uint64_t wide = number(expected);
     const bool same = World::active->compare_exchange(this, 8, wide, number(desired));
     expected = pointer(wide);

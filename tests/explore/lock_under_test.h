@@ -23,7 +23,7 @@ struct Setting {
   std::uint32_t slots = kMaxThreads;
   std::uint32_t ticket_queues = 1;
   std::uint32_t local_hand_offs = 1;
-  bool two_nodes = false;  // odd threads on another NUMA node
+  int numa_nodes = 1;  // threads are dealt over them
   Mutation* bug = nullptr;
 };
 
@@ -51,14 +51,14 @@ class Surroundings {
     P::gate_of_spinlocks = &gate;
     std::memset(static_cast<void*>(P::backoff_tables), 0, sizeof P::backoff_tables);
     machine = Machine{};
-    for (int i = 0; setting.two_nodes && i < kMaxThreads; ++i) machine.node[i] = i % 2;
+    for (int i = 0; i < kMaxThreads; ++i) machine.node[i] = i % setting.numa_nodes;
     mutation = setting.bug;
     budget = budget_of(setting);
     for (int i = 0; i < kMaxThreads; ++i) {
       name_memory(&nodes[i].next, 8, "node" + std::to_string(i) + ".next");
       name_memory(&nodes[i].state, 4, "node" + std::to_string(i) + ".state");
       name_memory(&nodes[i].borrowed, 4, "node" + std::to_string(i) + ".borrowed");
-      if (setting.two_nodes) {  // the fields of cna
+      if (setting.numa_nodes > 1) {  // the fields of cna
         watch(&nodes[i].secondary_tail, sizeof nodes[i] - offsetof(QueueNode<P>, secondary_tail));
       }
     }
@@ -134,6 +134,7 @@ class MutexUnderTest : public testing::MutexDriver<P, Algorithm, Host> {
   bool is_held() const { return (cells_.word.load(MemoryOrder::kRelaxed) & Layout::kHeld) != 0; }
   const P::Atomic32& word() const { return cells_.word; }
   const P::Atomic32& gate() const { return cells_.gate; }
+  const P::Atomic32& tuning() const { return cells_.tuning; }
 
   // The invariants that word.h states for every moment.
   static void check_word(std::uint32_t word) {

@@ -122,48 +122,105 @@ void add_ordered(std::vector<Case>& cases, const std::string& name, bool queued)
   }
 }
 
-// Waiters of two nodes; the secondary queue forms, is flushed and ends.
+// Waiters of several nodes behind a pending one: the secondary queue forms, is flushed and ends. The
+// last thread stands in for the owner, so that the others line up in order without a switch.
+template <class Lock>
+Program line_of_nodes(Setting setting, int waiters) {
+  setting.admitted_limit = 5;
+  Program program = Scenarios<Lock>::base(setting);
+  program.setup = [setup = program.setup] {
+    setup();
+    Scenarios<Lock>::lock.begin_with(Lock::Layout::kFree | Lock::Layout::kLocked);
+  };
+  for (int i = 0; i < waiters; ++i) program.threads.emplace_back(&Scenarios<Lock>::visit);
+  program.threads.emplace_back([] { Scenarios<Lock>::lock.unlock(); });
+  program.finish = [] { Scenarios<Lock>::lock.check_free(); };
+  return program;
+}
+
+// A part of the queue is not joined to the rest again.
+struct PartIsLost : Mutation {
+  bool drops_pointer_store(const void*, const void* value) override {
+    return value != nullptr && value != &Surroundings::nodes[this_thread()];
+  }
+};
+
+// Long lines, so without switches that blocking does not force: what they are for is the search
+// through the queue, whose random draws are choices.
 template <class Lock>
 void add_cna(std::vector<Case>& cases, const std::string& name) {
   for (const std::uint32_t local : {1u, 8u}) {
     Setting setting;
-    setting.admitted_limit = 4;
-    setting.two_nodes = true;
     setting.local_hand_offs = local;
+    const std::string suffix = ", " + std::to_string(local) + " local hand-offs/" + name;
+    for (const int nodes : {2, 3}) {
+      if constexpr (!Lock::kTimed) break;  // a spinlock's waiters pause, which takes too many steps
+      setting.numa_nodes = nodes;
+      cases.push_back(
+          {std::to_string(nodes + 2) + " waiters on " + std::to_string(nodes) + " nodes" + suffix,
+           line_of_nodes<Lock>(setting, nodes + 2), bounds_of(0), Expect::kPass, "", nodes == 3});
+    }
+    setting.numa_nodes = 2;
+    setting.admitted_limit = 4;
     Bounds bounds = bounds_of(1);
     bounds.delayed_stores = 0;
-    cases.push_back({"4 threads on 2 nodes, " + std::to_string(local) + " local hand-offs/" + name,
-                     Scenarios<Lock>::visits(setting, 4), bounds, Expect::kPass, ""});
-    cases.push_back({"3 threads on 2 nodes, " + std::to_string(local) + " local hand-offs/" + name,
-                     Scenarios<Lock>::visits(setting, 3), bounds_of(2), Expect::kPass, ""});
+    cases.push_back({"4 threads on 2 nodes" + suffix, Scenarios<Lock>::visits(setting, 4), bounds,
+                     Expect::kPass, ""});
+    cases.push_back({"3 threads on 2 nodes" + suffix, Scenarios<Lock>::visits(setting, 3),
+                     bounds_of(2), Expect::kPass, ""});
+  }
+  if constexpr (Lock::kTimed) {
+    Setting setting;
+    setting.numa_nodes = 2;
+    setting.bug = planted<PartIsLost>();
+    cases.push_back({"planted: a part of the queue is lost/" + name,
+                     line_of_nodes<Lock>(setting, 5), bounds_of(0), Expect::kFailure, ""});
   }
 }
+
+// The queue is never given up.
+template <class Lock>
+struct StaysQueued : Mutation {
+  std::uint64_t desired(const void* cell, std::uint64_t old, std::uint64_t now) override {
+    const bool keeps = cell == &Scenarios<Lock>::lock.word() && (old & Lock::Layout::kQueued) != 0;
+    return keeps ? now | Lock::Layout::kQueued : now;
+  }
+};
 
 // Enough tickets are out that auto-ticket starts a queue. One thread stands in for their holders:
 // it releases the lock once for the owner and once for each of them, as they would in their turn.
 template <class Lock>
-void add_auto_ticket(std::vector<Case>& cases, const std::string& name) {
+Program many_waiters(std::uint32_t queues, Mutation* bug) {
   constexpr std::uint32_t kStandIns = 9;
+  Setting setting;
+  setting.mode = WaitMode::kAdaptive;
+  setting.admitted_limit = 16;
+  setting.ticket_queues = queues;
+  setting.bug = bug;
+  Program program = Scenarios<Lock>::base(setting);
+  program.setup = [setup = program.setup] {
+    setup();
+    using Layout = typename Lock::Layout;
+    Scenarios<Lock>::lock.begin_with(Layout::kFree | Layout::kLocked |
+                                     (kStandIns << Layout::kTicketTailShift));
+  };
+  program.threads.emplace_back([] {
+    for (std::uint32_t i = 0; i <= kStandIns; ++i) Scenarios<Lock>::lock.unlock();
+  });
+  for (int i = 0; i < 2; ++i) program.threads.emplace_back(&Scenarios<Lock>::visit);
+  program.finish = [] { Scenarios<Lock>::lock.check_free(); };
+  return program;
+}
+
+template <class Lock>
+void add_auto_ticket(std::vector<Case>& cases, const std::string& name) {
   for (const std::uint32_t queues : {0u, 1u}) {
-    Setting setting;
-    setting.mode = WaitMode::kAdaptive;
-    setting.admitted_limit = 16;
-    setting.ticket_queues = queues;
-    Program program = Scenarios<Lock>::base(setting);
-    program.setup = [setup = program.setup] {
-      setup();
-      using Layout = typename Lock::Layout;
-      Scenarios<Lock>::lock.begin_with(Layout::kFree | Layout::kLocked |
-                                       (kStandIns << Layout::kTicketTailShift));
-    };
-    program.threads.emplace_back([] {
-      for (std::uint32_t i = 0; i <= kStandIns; ++i) Scenarios<Lock>::lock.unlock();
-    });
-    for (int i = 0; i < 2; ++i) program.threads.emplace_back(&Scenarios<Lock>::visit);
-    program.finish = [] { Scenarios<Lock>::lock.check_free(); };
     cases.push_back({"many waiters, " + std::to_string(queues) + " ticket queues/" + name,
-                     std::move(program), bounds_of(1), Expect::kPass, ""});
+                     many_waiters<Lock>(queues, nullptr), bounds_of(1), Expect::kPass, ""});
   }
+  cases.push_back({"planted: the queue is never given up/" + name,
+                   many_waiters<Lock>(1, planted<StaysQueued<Lock>>()), bounds_of(1),
+                   Expect::kFailure, ""});
 }
 
 }  // namespace
@@ -171,6 +228,7 @@ void add_auto_ticket(std::vector<Case>& cases, const std::string& name) {
 void add_order_cases(std::vector<Case>& cases) {
   add_ordered<MutexUnderTest<Ticket>>(cases, "ticket mutex", false);
   add_ordered<SpinUnderTest<Ticket>>(cases, "ticket spinlock", false);
+  add_ordered<MutexUnderTest<TicketBackoff>>(cases, "ticket-backoff mutex", false);
   add_ordered<MutexUnderTest<AutoTicket>>(cases, "auto-ticket mutex", false);
   add_ordered<MutexUnderTest<Qspinlock>>(cases, "qspinlock mutex", true);
   add_ordered<SpinUnderTest<Qspinlock>>(cases, "qspinlock spinlock", true);

@@ -93,6 +93,18 @@ struct WideRelease : Mutation {
   bool widens_byte_store(const void* cell) override { return cell == &word<Lock>(); }
 };
 
+struct NodeStateInTwoSteps : Mutation {
+  bool splits_compare_exchange(const void* cell, std::uint64_t, std::uint64_t) override {
+    return is_node_state(cell);
+  }
+};
+// pv: the release is not told whom to kick.
+template <class Lock>
+struct NobodyToKick : Mutation {
+  std::uint64_t desired(const void* cell, std::uint64_t old, std::uint64_t now) override {
+    return cell == &Scenarios<Lock>::lock.tuning() ? old : now;
+  }
+};
 Setting parking(std::uint32_t admitted_limit, Mutation* bug) {
   Setting setting;
   setting.admitted_limit = admitted_limit;
@@ -192,6 +204,34 @@ class Planted {
   std::vector<Case>& cases_;
 };
 
+// Bugs in the locks beyond the plain ones.
+void add_family(Planted& planted_in) {
+  using PvMutex = MutexUnderTest<PvQspinlock>;
+  using AutoMutex = MutexUnderTest<AutoTicket>;
+  using BackoffMutex = MutexUnderTest<TicketBackoff>;
+  using TasSpin = SpinUnderTest<Tas>;
+  planted_in.add("a kick wakes nobody/pv-qspinlock mutex",
+                 Scenarios<PvMutex>::visits(parking(4, planted<GrantWakesNobody>()), 4),
+                 "lost wakeup");
+  planted_in.add("the release is not told whom to kick/pv-qspinlock mutex",
+                 Scenarios<PvMutex>::visits(parking(4, planted<NobodyToKick<PvMutex>>()), 4),
+                 "lost wakeup");
+  planted_in.add("a waiter halts in two steps/pv-qspinlock mutex",
+                 Scenarios<PvMutex>::visits(parking(4, planted<NodeStateInTwoSteps>()), 4), "");
+  planted_in.add("a sleeping head is not marked/pv-qspinlock mutex",
+                 Scenarios<PvMutex>::visits(parking(4, planted<SleepersNotMarked<PvMutex>>()), 2),
+                 "lost wakeup");
+  planted_in.add(
+      "two tickets are served at once/ticket-backoff mutex",
+      Scenarios<BackoffMutex>::visits(parking(3, planted<ServesTwoTickets<BackoffMutex>>()), 3),
+      "");
+  planted_in.add("the word changes in two steps/tas spinlock",
+                 Scenarios<TasSpin>::visits(spinning(planted<WordInTwoSteps<TasSpin>>()), 2), "");
+  planted_in.add("tickets are taken in two steps/auto-ticket mutex",
+                 Scenarios<AutoMutex>::visits(parking(3, planted<WordInTwoSteps<AutoMutex>>()), 3),
+                 "");
+}
+
 }  // namespace
 
 void add_planted_lock_cases(std::vector<Case>& cases) {
@@ -217,6 +257,7 @@ void add_planted_lock_cases(std::vector<Case>& cases) {
   planted_in.add("the word changes in two steps/qspinlock spinlock",
                  Scenarios<QueueSpin>::visits(spinning(planted<WordInTwoSteps<QueueSpin>>()), 2),
                  "");
+  add_family(planted_in);
 }
 
 }  // namespace relock::explore
