@@ -12,8 +12,8 @@
 // A node's state:
 //   kWaiting -> kHalted    the waiter: allowance used up, sleeps on `state`
 //   kWaiting -> kGranted   the new owner: the successor is head and awake
-//   kHalted  -> kHashed    the new owner: the successor is head but stays asleep; its slot goes into
-//                          the mutex's aux cell and S into the word, so that the release kicks it
+//   kHalted  -> kHashed    the new owner: the successor is head but stays asleep; its slot goes
+//                          into the mutex's aux cell, S into the word: the release kicks it
 // The head: sets pending and spins; its allowance used up, it clears pending, sets S and sleeps on
 // the word. Stealing is possible only while pending is clear: while the head is halted or not there
 // yet.

@@ -14,7 +14,7 @@ struct Settings {
   int threads = 2;
   std::uint64_t section_ns = 100;
   std::uint32_t line_reads = 0;  // reads of the lock's own cache line inside the section
-  std::uint64_t think_ns = 0;  // mean; each is drawn between none and twice that
+  std::uint64_t think_ns = 0;    // mean; each is drawn between none and twice that
   std::uint64_t duration_ns = 1'000'000'000;
   std::uint32_t sample_every = 0;  // 0: chosen by the number of threads
   std::uint32_t read_percent = 90;

@@ -122,8 +122,8 @@ void add_ordered(std::vector<Case>& cases, const std::string& name, bool queued)
   }
 }
 
-// Waiters of several nodes behind a pending one: the secondary queue forms, is flushed and ends. The
-// last thread stands in for the owner, so that the others line up in order without a switch.
+// Waiters of several nodes behind a pending one: the secondary queue forms, is flushed and ends.
+// The last thread stands in for the owner, so that the others line up in order without a switch.
 template <class Lock>
 Program line_of_nodes(Setting setting, int waiters) {
   setting.admitted_limit = 5;

@@ -218,9 +218,6 @@ void add_family(Planted& planted_in) {
                  "lost wakeup");
   planted_in.add("a waiter halts in two steps/pv-qspinlock mutex",
                  Scenarios<PvMutex>::visits(parking(4, planted<NodeStateInTwoSteps>()), 4), "");
-  planted_in.add("a sleeping head is not marked/pv-qspinlock mutex",
-                 Scenarios<PvMutex>::visits(parking(4, planted<SleepersNotMarked<PvMutex>>()), 2),
-                 "lost wakeup");
   planted_in.add(
       "two tickets are served at once/ticket-backoff mutex",
       Scenarios<BackoffMutex>::visits(parking(3, planted<ServesTwoTickets<BackoffMutex>>()), 3),
