@@ -22,7 +22,8 @@
 //
 // pthread_rwlock_t (56 bytes), where it is not glibc's:
 //   0 state, 8 bytes (locks/rwsem.h): the readers where glibc has them
-//   8 queue gate  12 queue epoch  16 tuning  20 readers' gate  32 head's gate  36 queue word   ours
+//   8 queue gate  12 queue epoch  16 tuning  20 readers' gate  32 head's gate  36 queue word
+//  52 queue owner   ours
 //  24 __cur_writer  tid of the writer        glibc's meaning
 //  28 __shared      process-shared           glibc's meaning
 //  48 __flags       preference               glibc's meaning
@@ -135,7 +136,7 @@ class RwlockQueueView {
   LinuxAtomic32& gate() const { return cell(8); }
   LinuxAtomic32& epoch() const { return cell(12); }
   LinuxAtomic32& tuning() const { return cell(16); }
-  LinuxAtomic32& owner() const { return cell(24); }  // who keeps the queue waiting: the writer
+  LinuxAtomic32& owner() const { return cell(52); }
 
  private:
   LinuxAtomic32& cell(std::size_t offset) const {
@@ -168,6 +169,7 @@ class RwlockView {
   static_assert(offsetof(pthread_rwlock_t, __data.__cur_writer) == 24);
   static_assert(offsetof(pthread_rwlock_t, __data.__shared) == 28);
   static_assert(offsetof(pthread_rwlock_t, __data.__flags) == 48);
+  static_assert(sizeof(pthread_rwlock_t) == 56);
 
   const decltype(pthread_rwlock_t::__data)& data() const { return object()->__data; }
   LinuxAtomic32& cell(std::size_t offset) const {

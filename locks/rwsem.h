@@ -10,10 +10,10 @@
 //
 // State, 64 bits (0: free; a static initialiser leaves it so):
 //
-//    63    44 43    40 39 38 37 36 35 34 33 32 31 30                   3 2    0
-//   +--------+--------+-----+--+--+--+--+--+--+--+----------------------+------+
-//   | unused | epoch  |     |HS|RS|RF|WF|NR|W |0 |       readers        |unused|
-//   +--------+--------+-----+--+--+--+--+--+--+--+----------------------+------+
+//    63             40 39 38 37 36 35 34 33 32 31 30                   3 2    0
+//   +-----------------+-----+--+--+--+--+--+--+--+----------------------+------+
+//   |      epoch      |     |HS|RS|RF|WF|NR|W |0 |       readers        |unused|
+//   +-----------------+-----+--+--+--+--+--+--+--+----------------------+------+
 //     readers where the C library has them, so that debuggers show the right number
 //     W   a writer holds the lock
 //     NR  no readers: the head waits, and the lock's kind prefers writers
@@ -40,11 +40,12 @@
 // Memory order:
 //   R1  taking W or +R is a compare-exchange (acquire) on the word that a leaving holder wrote by
 //       compare-exchange (release): its critical section is visible.
-//   R2  a sleeper reads its gate's sequence (acquire) before it looks at the word. Who wakes: takes
-//       RS away (or, for the only sleeper HS, will in its last step), then advances the sequence
-//       (release), then lets go. A sleeper that saw the old word has the old sequence, and its
-//       futex_wait refuses or the wake finds it; one that comes later sets the bit again, which
-//       makes the leaving compare-exchange fail and start over.
+//   R2  a sleeper reads its gate's sequence (acquire) before it looks at the word. Who wakes it:
+//       takes its bit (RS, HS) away, then advances the sequence (release), then lets go, then wakes.
+//       A sleeper that saw the bit still there has the old sequence, and its futex_wait refuses or
+//       the wake finds it; one that sets the bit again makes the leaving compare-exchange fail, and
+//       it all starts over. The bit must go first: with the sequence alone, a sleeper that sets its
+//       bit a second time could leave the word as it was and sleep on the new number.
 //   Last touch: the leaving compare-exchange; the wakes after it use addresses only.
 //
 // Source: Alex Shi, rwsem write lock stealing (2013); the election of one waiting writer and the
@@ -80,7 +81,7 @@ class RwSem {
   static constexpr Bits kWaiters =
       kNoReaders | kWriterFirst | kReadersFirst | kReadersSleep | kHeadSleeps;
   static constexpr int kEpochShift = 40;
-  static constexpr Bits kEpochMask = Bits{0xf} << kEpochShift;
+  static constexpr Bits kEpochMask = Bits{0xffffff} << kEpochShift;
   static constexpr Bits kReader = 1u << 3;
   static constexpr Bits kReadersMask = 0x7ffffff8;
 
@@ -125,7 +126,9 @@ class RwSem {
         Queue::lock_slow(queue, context) == Acquire::kTimedOut) {
       return Acquire::kTimedOut;
     }
+    queue.owner().store(P::slot_hint() + 1, MemoryOrder::kRelaxed);  // a hint for those behind
     context.spin_pauses = Allowance::of(object.tuning(), *context.budget);
+    context.pauses = 0;
     context.spinning_failed = false;
     const Acquire result = wait_as_head(object, context);
     if (result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
@@ -137,39 +140,39 @@ class RwSem {
 
   // A lock that nobody reads stays as it is.
   static void release_read(Object object) {
-    State& state = object.state();
     const void* const head_address = &object.head_gate();
+    bool wakes_head = false;
     Bits w = look(object);
     while ((w & kReadersMask) != 0) {
-      const bool wakes_head = (w & kHeadSleeps) != 0 && (w & kReadersMask) == kReader;
-      if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
-      const Bits left = tidy((w - kReader) & ~(wakes_head ? kHeadSleeps : Bits{0}));
-      if (state.compare_exchange(w, left, MemoryOrder::kRelease)) {  // R1; last touch
-        if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
-        return;
+      const Bits seen = w;
+      if ((w & kReadersMask) == kReader && claim_head(object, w)) {
+        wakes_head = true;
+      } else if (w == seen && leave(object, w, w - kReader)) {
+        break;
       }
     }
+    if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
   }
 
   // A lock that no writer holds stays as it is.
   static void release_write(Object object) {
-    State& state = object.state();
     const void* const head_address = &object.head_gate();
     const void* const readers_address = &object.readers_gate();
+    bool wakes_head = false;
     bool wakes_readers = false;
     Bits w = look(object);
     while ((w & kWriter) != 0) {
-      if (claim_readers(object, w)) wakes_readers = true;
-      const bool wakes_head = (w & kHeadSleeps) != 0;
-      if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
-      const Bits left = tidy(w & ~(kWriter | kHeadSleeps));
-      if (state.compare_exchange(w, left, MemoryOrder::kRelease)) {  // R1; last touch
-        if (wakes_readers) P::futex_wake(readers_address, kEverybody, kAnyBit);
-        if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
-        return;
+      const Bits seen = w;
+      if (claim_readers(object, w)) {
+        wakes_readers = true;
+      } else if (claim_head(object, w)) {
+        wakes_head = true;
+      } else if (w == seen && leave(object, w, w & ~kWriter)) {
+        break;
       }
     }
-    if (wakes_readers) P::futex_wake(readers_address, kEverybody, kAnyBit);  // a stray unlock
+    if (wakes_readers) P::futex_wake(readers_address, kEverybody, kAnyBit);
+    if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
   }
 
  private:
@@ -205,45 +208,71 @@ class RwSem {
     return object.state().compare_exchange(w, taken, MemoryOrder::kAcquire);  // R1
   }
 
-  // Takes charge of the sleeping readers, if there are any that may come in now. `w` is kept up to
-  // date. True: the caller wakes them when it is done.
-  static bool claim_readers(Object object, Bits& w) {
-    while ((w & kReadersSleep) != 0 && (w & kNoReaders) == 0) {
-      const Bits claimed = tidy(w & ~kReadersSleep);
+  // The last touch of a holder, on a word that shows nobody whom it would have to wake.
+  static bool leave(Object object, Bits& w, Bits left) {
+    return object.state().compare_exchange(w, tidy(left), MemoryOrder::kRelease);  // R1
+  }
+
+  // Takes charge of those who sleep on `gate` and have set `bit`. `w` is kept up to date. True: the
+  // caller wakes them when it is done.
+  static bool claim(Object object, Bits& w, Bits bit, Word& gate) {
+    while ((w & bit) != 0) {
+      const Bits claimed = tidy(w & ~bit);
       if (!object.state().compare_exchange(w, claimed, MemoryOrder::kAcqRel)) continue;
-      object.readers_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
+      gate.fetch_add(1, MemoryOrder::kRelease);  // R2
       w = claimed;
       return true;
     }
     return false;
   }
+  // Readers that NR keeps out sleep on.
+  static bool claim_readers(Object object, Bits& w) {
+    return (w & kNoReaders) == 0 && claim(object, w, kReadersSleep, object.readers_gate());
+  }
+  static bool claim_head(Object object, Bits& w) {
+    return claim(object, w, kHeadSleeps, object.head_gate());
+  }
 
   // ---- sleeping ----
 
-  // One sleep on `gate`, no longer than the bound until it is spent. False: out of time.
-  static bool sleep(Word& gate, std::uint32_t sequence, WaitContext<P>& context, bool& bounded) {
-    context.going_to_sleep();
-    Deadline bound;
-    const Deadline* until = context.deadline;
-    if (bounded) {
-      bound = P::after_ns(context.budget->promote_ns);
-      if (until == nullptr || before(bound, *until)) until = &bound;
+  // For how long a waiter lets others pass: promote_ns from its first look.
+  class Patience {
+   public:
+    explicit Patience(const WaitContext<P>& context)
+        : context_(&context), end_(P::after_ns(context.budget->promote_ns)) {}
+
+    bool spent() const { return spent_; }
+    // Looks at the clock now and then; a waiter that spins has no other occasion.
+    void look() {
+      constexpr std::uint32_t kEvery = 64;
+      if (++looks_ % kEvery == 0 && context_->spins_only()) look_now();
     }
-    if (P::futex_wait(gate, sequence, kAnyBit, until) == WaitResult::kTimedOut) {
-      if (until != &bound) return false;
-      bounded = false;
+    void look_now() { spent_ = spent_ || P::expired(end_); }
+    // When a sleep must end: null for never.
+    const Deadline* until() const {
+      const Deadline* const limit = context_->deadline;
+      if (spent_) return limit;
+      return limit == nullptr || before(end_, *limit) ? &end_ : limit;
     }
-    return true;
+
+   private:
+    const WaitContext<P>* context_;
+    Deadline end_;
+    std::uint32_t looks_ = 0;
+    bool spent_ = false;
+  };
+
+  static void sleep(Word& gate, std::uint32_t sequence, Patience& patience) {
+    (void)P::futex_wait(gate, sequence, kAnyBit, patience.until());
+    patience.look_now();
   }
   static bool before(const Deadline& a, const Deadline& b) {
     return P::remaining_ns(a) < P::remaining_ns(b);
   }
 
   static Acquire wait_to_read(Object object, WaitContext<P>& context) {
-    State& state = object.state();
     Spinner<P> spinner(context);
-    bool bounded = true;
-    bool in_time = true;
+    Patience patience(context);
     for (;;) {
       const std::uint32_t sequence = object.readers_gate().load(MemoryOrder::kAcquire);  // R2
       Bits w = look(object);
@@ -252,15 +281,17 @@ class RwSem {
         continue;
       }
       if (full(w)) return Acquire::kTimedOut;
-      if (!in_time || late(context)) return give_up_reading(object, !bounded);
-      if (spinner.spin(object.readers_gate(), sequence)) continue;
-      const bool insists = !bounded && !object.prefers_writers();
-      const Bits wants = kReadersSleep | (insists ? kReadersFirst : Bits{0});
-      if ((w & wants) != wants &&
-          !state.compare_exchange(w, with(w, wants), MemoryOrder::kAcqRel)) {
-        continue;  // R2
-      }
-      in_time = sleep(object.readers_gate(), sequence, context, bounded);
+      if (late(context)) return give_up_reading(object, patience.spent());
+      const bool insists = patience.spent() && !object.prefers_writers();
+      const Bits wants = insists ? kReadersFirst : Bits{0};
+      patience.look();
+      if ((w & wants) == wants && spinner.spin(object.readers_gate(), sequence)) continue;
+      const bool sleeps = (w & wants) == wants;
+      if (sleeps)
+        context.going_to_sleep();  // before we can be served: nobody else shall pay for it
+      const Bits next = with(w, wants | (sleeps ? kReadersSleep : Bits{0}));
+      if (next != w && !object.state().compare_exchange(w, next, MemoryOrder::kAcqRel)) continue;
+      if (sleeps) sleep(object.readers_gate(), sequence, patience);  // R2
     }
   }
 
@@ -268,51 +299,45 @@ class RwSem {
     return context.deadline != nullptr && P::expired(*context.deadline);
   }
 
-  // RF would keep writers away from a free lock; who else wants it sets it again. Whoever RF has
+  // RF would keep writers away from a free lock; who else wants it sets it again. A head that RF has
   // kept asleep must look again.
   static Acquire give_up_reading(Object object, bool insisted) {
-    const void* const head_address = &object.head_gate();
     Bits w = look(object);
     while (insisted && (w & kReadersFirst) != 0) {
-      const bool wakes_head = (w & kHeadSleeps) != 0;
-      if (wakes_head) object.head_gate().fetch_add(1, MemoryOrder::kRelease);  // R2
-      const Bits left = tidy(w & ~(kReadersFirst | (wakes_head ? kHeadSleeps : Bits{0})));
-      if (object.state().compare_exchange(w, left, MemoryOrder::kRelaxed)) {
-        if (wakes_head) P::futex_wake(head_address, 1, kAnyBit);
-        break;
-      }
+      const Bits left = tidy(w & ~kReadersFirst);
+      if (!object.state().compare_exchange(w, left, MemoryOrder::kAcqRel)) continue;
+      w = left;
+      if (claim_head(object, w)) P::futex_wake(&object.head_gate(), 1, kAnyBit);
+      break;
     }
     return Acquire::kTimedOut;
   }
 
   // The caller owns the queue, so it is the only one here.
   static Acquire wait_as_head(Object object, WaitContext<P>& context) {
-    State& state = object.state();
+    Word& gate = object.head_gate();
     Spinner<P> spinner(context);
-    bool bounded = true;
-    bool in_time = true;
+    Patience patience(context);
     const Bits keeps_out = object.prefers_writers() ? kNoReaders : Bits{0};
     for (;;) {
-      const std::uint32_t sequence = object.head_gate().load(MemoryOrder::kAcquire);  // R2
+      const std::uint32_t sequence = gate.load(MemoryOrder::kAcquire);  // R2
       Bits w = look(object);
       if (head_may(w)) {
-        const Bits own = kNoReaders | kWriterFirst | kHeadSleeps;
-        const Bits taken = tidy(w & ~own) | kWriter;
-        if (state.compare_exchange(w, taken, MemoryOrder::kAcquire)) return Acquire::kAcquired;
-        continue;  // R1
-      }
-      if (!in_time || late(context)) return give_up_writing(object);
-      const Bits wants = keeps_out | (bounded ? Bits{0} : kWriterFirst);
-      if ((w & wants) != wants) {
-        (void)state.compare_exchange(w, with(w, wants), MemoryOrder::kAcqRel);
+        const Bits taken = tidy(w & ~(kNoReaders | kWriterFirst | kHeadSleeps)) | kWriter;
+        if (object.state().compare_exchange(w, taken, MemoryOrder::kAcquire)) {
+          return Acquire::kAcquired;  // R1
+        }
         continue;
       }
-      if (spinner.spin(object.head_gate(), sequence)) continue;
-      // A bit left from the last sleep may be about to be answered with the sequence just read.
-      const bool set = (w & kHeadSleeps) != 0;
-      const Bits next = set ? tidy(w & ~kHeadSleeps) : with(w, kHeadSleeps);
-      if (!state.compare_exchange(w, next, MemoryOrder::kAcqRel) || set) continue;  // R2
-      in_time = sleep(object.head_gate(), sequence, context, bounded);
+      if (late(context)) return give_up_writing(object);
+      const Bits wants = keeps_out | (patience.spent() ? kWriterFirst : Bits{0});
+      patience.look();
+      if ((w & wants) == wants && spinner.spin(gate, sequence)) continue;
+      const bool sleeps = (w & wants) == wants;
+      if (sleeps) context.going_to_sleep();
+      const Bits next = with(w, wants | (sleeps ? kHeadSleeps : Bits{0}));
+      if (next != w && !object.state().compare_exchange(w, next, MemoryOrder::kAcqRel)) continue;
+      if (sleeps) sleep(gate, sequence, patience);  // R2
     }
   }
 
@@ -334,6 +359,7 @@ class RwSem {
 
   template <class View>
   static void leave_queue(View queue, const Budget& budget) {
+    queue.owner().store(0, MemoryOrder::kRelaxed);
     std::uint32_t expected = MutexLayout::kLocked;
     if (queue.word().compare_exchange(expected, MutexLayout::kFree, MemoryOrder::kRelease)) return;
     Queue::unlock_slow(queue, budget);

@@ -1,6 +1,8 @@
 #include "interpose/profile/own_stack.h"
 
+#include <csignal>
 #include <cstddef>
+#include <initializer_list>
 
 #include "interpose/profile/process_state.h"
 #include "interpose/profile/system.h"
@@ -38,9 +40,8 @@ namespace relock::profile {
 
 namespace {
 
-// Signal handlers of the program run here too when they come in the middle. Untouched pages cost
-// nothing.
-constexpr std::size_t kStackBytes = 256 << 10;
+// Untouched pages cost nothing.
+constexpr std::size_t kStackBytes = 64 << 10;
 constexpr std::size_t kGuardBytes = 4096;
 
 char* stacks;
@@ -63,6 +64,28 @@ int borrow() {
 
 void give_back(int index) { publish(process->stacks_busy[index], 0u); }
 
+// No handler of the program runs on these stacks: they are not its own, and the kernel, finding the
+// stack pointer outside of a signal stack that is in use, would begin that one from its top again.
+// What a thread does to itself (a fault) cannot be put off.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    std::uint64_t all = ~std::uint64_t{0};
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+      all &= ~(std::uint64_t{1} << (own - 1));
+    }
+    system_call(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before_, sizeof all);
+  }
+  ~SignalsBlocked() {
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  std::uint64_t before_ = 0;
+};
+
 }  // namespace
 
 bool set_up_own_stacks() {
@@ -78,18 +101,13 @@ bool set_up_own_stacks() {
 }
 
 bool on_own_stack(void (*work)(void*), void* argument) {
+  const SignalsBlocked blocked;
   const int index = borrow();
   if (index < 0) return false;
-  thread_state.own_stack = static_cast<std::uint32_t>(index) + 1;
   relock_call_on_stack(work, argument,
                        stacks + (static_cast<std::size_t>(index) + 1) * kStackBytes);
-  thread_state.own_stack = 0;
   give_back(index);
   return true;
-}
-
-void keep_own_stack_after_fork() {
-  if (thread_state.own_stack != 0) write(process->stacks_busy[thread_state.own_stack - 1], 1u);
 }
 
 }  // namespace relock::profile

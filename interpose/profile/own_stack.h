@@ -11,10 +11,7 @@ namespace relock::profile {
 bool set_up_own_stacks();
 
 // Runs work(argument) on a stack of the recorder's own. False: all are in use by other threads, and
-// nothing was run. Not to be nested. Unwinders find their way across (cancellation may strike).
+// nothing was run. Not to be nested. The program's signals wait until it is done.
 bool on_own_stack(void (*work)(void*), void* argument);
-
-// In a forked child that goes on with a call of the recorder which a signal handler interrupted.
-void keep_own_stack_after_fork();
 
 }  // namespace relock::profile

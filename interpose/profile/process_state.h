@@ -9,7 +9,7 @@
 namespace relock::profile {
 
 inline constexpr std::uint32_t kSeenModules = 256;  // a power of two
-inline constexpr std::uint32_t kOwnStacks = 4;
+inline constexpr std::uint32_t kOwnStacks = 16;
 
 // Lives in a page that the kernel clears in a forked child, whichever way the child is made: there
 // it reads as "no file yet", so a child can never write into its parent's profile. All zero is the
@@ -73,8 +73,8 @@ inline bool exchange_if(T& field, T& expected, T desired) {
 
 // Per thread, at a fixed offset from the thread pointer: reaching it never allocates.
 struct ThreadState {
-  std::uint32_t busy;       // inside the recorder
-  std::uint32_t own_stack;  // number of the recorder's stack that this thread is on, from 1
+  std::uint32_t busy;  // inside the recorder
+  std::uint32_t reserved;
   std::uint64_t random;
   std::uint64_t stack_low;  // this thread's own stack as far as it is known to be mapped
   std::uint64_t stack_high;

@@ -184,7 +184,6 @@ void tick(std::uint64_t now_ns) {
 // The child's page was cleared by the kernel: it has no file and no ticket. What is left is the
 // thread's own state, when it forked from inside a handler.
 void fork_child() {
-  keep_own_stack_after_fork();
   thread_state.stack_low = thread_state.stack_high = 0;
   thread_state.random = 0;
 }

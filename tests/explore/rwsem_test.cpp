@@ -55,9 +55,13 @@ void add_rwsem_cases(std::vector<Case>& cases) {
       for (const char* who : {"rww", "xww", "rwX"}) {
         add(std::string("bounded sleep, ") + who, R::crowd(promoting, who, false), bounds_of(2, 2));
       }
-      Bounds spurious = bounds_of(2);
+      Bounds spurious = bounds_of(3);  // a bit that is set twice takes so many
       spurious.spurious = 1;
-      add("a spurious wakeup", R::crowd(setting, "rww", false), spurious);
+      for (const char* who : {"rw", "ww"}) {
+        add(std::string("a spurious wakeup, ") + who, R::crowd(setting, who, false), spurious);
+      }
+      spurious.preemptions = 2;
+      add("a spurious wakeup, rww", R::crowd(setting, "rww", false), spurious);
     }
   }
 }
