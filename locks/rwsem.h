@@ -41,7 +41,7 @@
 //   R1  taking W or +R is a compare-exchange (acquire) on the word that a leaving holder wrote by
 //       compare-exchange (release): its critical section is visible.
 //   R2  a sleeper reads its gate's sequence (acquire) before it looks at the word. Who wakes it:
-//       takes its bit (RS, HS) away, then advances the sequence (release), then lets go, then wakes.
+//       takes its bit (RS, HS) away, advances the sequence (release), lets go, and only then wakes.
 //       A sleeper that saw the bit still there has the old sequence, and its futex_wait refuses or
 //       the wake finds it; one that sets the bit again makes the leaving compare-exchange fail, and
 //       it all starts over. The bit must go first: with the sequence alone, a sleeper that sets its
@@ -299,8 +299,8 @@ class RwSem {
     return context.deadline != nullptr && P::expired(*context.deadline);
   }
 
-  // RF would keep writers away from a free lock; who else wants it sets it again. A head that RF has
-  // kept asleep must look again.
+  // RF would keep writers away from a free lock; who else wants it sets it again. A head that RF
+  // has kept asleep must look again.
   static Acquire give_up_reading(Object object, bool insisted) {
     Bits w = look(object);
     while (insisted && (w & kReadersFirst) != 0) {
