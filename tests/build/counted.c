@@ -1,6 +1,6 @@
 // Takes locks through every call that takes one, a known number of times, and prints how many
-// acquisitions the preloaded library has counted in the objects: nothing bare, all of them recorded.
-// A call that went past it, by an alias or another symbol version, would be missing.
+// acquisitions the preloaded library has counted in the objects: nothing bare, all of them when
+// recorded. A call that went past it, by an alias or another symbol version, would be missing.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
