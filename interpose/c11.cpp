@@ -62,7 +62,7 @@ RELOCK_EXPORT(int, mtx_init, (mtx_t * mutex, int type)) {
 RELOCK_EXPORT(void, mtx_destroy, (mtx_t * mutex)) {
   if (relock::unlikely(g_runtime.recording)) {
     const relock::MutexView view(relock::mutex_of(mutex));
-    relock::report_destroy(mutex, RELOCK_KIND_MUTEX, view.is_robust() ? 0 : view.acquisitions());
+    relock::report_destroy(mutex, RELOCK_KIND_MUTEX, view.recorded_acquisitions());
   }
   relock::real().mtx_destroy(mutex);
 }

@@ -220,7 +220,7 @@ int cond_broadcast(pthread_cond_t* cond) {
 int cond_destroy(pthread_cond_t* cond) {
   const CondView view(cond);
   if (unlikely(g_runtime.recording)) {
-    relock::report_destroy(cond, RELOCK_KIND_COND, 0);
+    report_destroy(cond, RELOCK_KIND_COND, 0);
   }
   if (cond_is_glibcs(view)) return real().pthread_cond_destroy(cond);
   WaitContext<LinuxPlatform> context{&g_runtime.budget};

@@ -90,7 +90,7 @@ int trylock_ours(MutexView mutex) {
   }
   if (!take_free(mutex) && !mutex_backend().try_lock(mutex)) {
     if (unlikely(g_runtime.recording)) {
-      relock::report_try_failed(mutex.address(), RELOCK_KIND_MUTEX);
+      report_try_failed(mutex.address(), RELOCK_KIND_MUTEX);
     }
     return EBUSY;
   }
@@ -161,7 +161,7 @@ int lock_glibcs(MutexView mutex, const Timeout* timeout) {
 int trylock_glibcs(MutexView mutex) {
   const int error = real().pthread_mutex_trylock(mutex.object());
   if (!g_runtime.recording) return error;
-  if (error == EBUSY) relock::report_try_failed(mutex.address(), RELOCK_KIND_MUTEX);
+  if (error == EBUSY) report_try_failed(mutex.address(), RELOCK_KIND_MUTEX);
   if (error == 0 && mutex.keeps_records()) ++mutex.acquisitions();
   return error;
 }
@@ -343,7 +343,7 @@ RELOCK_EXPORT(int, pthread_mutex_init,
 RELOCK_EXPORT(int, pthread_mutex_destroy, (pthread_mutex_t * mutex)) {
   if (relock::likely(!g_runtime.recording)) return relock::real().pthread_mutex_destroy(mutex);
   const MutexView view(mutex);
-  const std::uint32_t acquisitions = view.keeps_records() ? view.acquisitions() : 0;
+  const std::uint32_t acquisitions = view.recorded_acquisitions();
   const int error = relock::real().pthread_mutex_destroy(mutex);
   if (error == 0) relock::report_destroy(mutex, RELOCK_KIND_MUTEX, acquisitions);
   return error;

@@ -70,6 +70,7 @@ class MutexView {
   // A robust mutex has its list link where mark and counter are; a process-shared one is touched by
   // processes that know nothing of them.
   bool keeps_records() const { return (kind() & (kRobustBit | kSharedBit)) == 0; }
+  std::uint32_t recorded_acquisitions() const { return keeps_records() ? acquisitions() : 0; }
   int type() const { return kind() & kTypeMask; }
 
   const void* address() const { return bytes_; }

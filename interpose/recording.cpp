@@ -36,8 +36,7 @@ std::uint64_t acquisitions_of(const void* object, int kind) {
   auto* address = const_cast<void*>(object);
   switch (kind) {
     case RELOCK_KIND_MUTEX: {
-      const MutexView mutex(static_cast<pthread_mutex_t*>(address));
-      return mutex.keeps_records() ? mutex.acquisitions() : 0;
+      return MutexView(static_cast<pthread_mutex_t*>(address)).recorded_acquisitions();
     }
     case RELOCK_KIND_SPIN: {
       const SpinRecord* record = spin_record(object);

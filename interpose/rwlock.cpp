@@ -88,7 +88,7 @@ int try_any(pthread_rwlock_t* object) {
   if (error == 0) {
     count_acquisition(rwlock);
   } else if (error == EBUSY) {
-    relock::report_try_failed(object, Side::kKind);
+    report_try_failed(object, Side::kKind);
   }
   return error;
 }

@@ -72,7 +72,7 @@ __attribute__((noinline)) int trylock_any(pthread_spinlock_t* lock) {
     if (taken) {
       count_acquisition(spin_record(address));
     } else {
-      relock::report_try_failed(address, RELOCK_KIND_SPIN);
+      report_try_failed(address, RELOCK_KIND_SPIN);
     }
   }
   return taken ? 0 : EBUSY;

@@ -101,7 +101,8 @@ __attribute__((constructor)) void start(int, char**, char** environment) {
   load_options_from_environment(&runtime.options, environment, say);
   find_topology(&runtime.topology, runtime.options);
   const auto needs_nodes = [](LockKind kind) {
-    return kind == LockKind::kCna || kind == LockKind::kAuto;
+    return kind == LockKind::kCna ||
+           (kind == LockKind::kAuto && !g_runtime.topology.virtual_machine);
   };
   if (runtime.options.verbose || needs_nodes(runtime.options.mutex) ||
       needs_nodes(runtime.options.spin)) {

@@ -272,7 +272,7 @@ class GatedMutex {
     constexpr std::uint64_t kPlaces = Layout::kPassiveMask / Layout::kPassiveOne;
     const Deadline bound =
         P::after_ns(context.budget->promote_ns / 16 * (kPlaces + P::choose(kPlaces)));
-    const bool own = context.deadline != nullptr && !before(bound, *context.deadline);
+    const bool own = context.deadline != nullptr && !ends_before<P>(bound, *context.deadline);
     (void)P::futex_wait(object.gate(), sequence, kAnyBit, own ? context.deadline : &bound);
     const bool late = context.deadline != nullptr && P::expired(*context.deadline);
     Word& word = object.word();
@@ -304,7 +304,7 @@ class GatedMutex {
       if (promoted) promotion = promotion_of(object, context);
       context.going_to_sleep();
       const Deadline* until = &promotion;
-      if (context.deadline != nullptr && !before(promotion, *context.deadline)) {
+      if (context.deadline != nullptr && !ends_before<P>(promotion, *context.deadline)) {
         until = context.deadline;
       }
       const WaitResult result = P::futex_wait(object.gate(), sequence, kAnyBit, until);
@@ -325,11 +325,6 @@ class GatedMutex {
   }
 
   // Which of two deadlines comes first, across clocks.
-  static bool before(const Deadline& promotion, const Deadline& deadline) {
-    if (!deadline.realtime) return promotion.ns < deadline.ns;
-    return !P::expired(deadline) && promotion.ns - P::now_ns() < P::remaining_ns(deadline);
-  }
-
   // One look of a registered waiter. kRetry: there is nothing for us yet. `out_of_time`: the sleep
   // has reached its bound or the deadline.
   static Entry leave_gate(Object object, WaitContext<P>& context, bool skip_claim,

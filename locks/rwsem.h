@@ -5,7 +5,7 @@
 // only the head watches the word, the others spin or sleep in front of the mutex as in front of any
 // other. A writer that arrives while the lock is free takes it although the head has not woken up
 // yet: that is write-lock stealing, and it saves two context switches for each hand-off. Theft has
-// a bound: a head or a reader that has slept for promote_ns says so in the word, and from then on
+// a bound: a head or a reader that has waited for promote_ns says so in the word, and from then on
 // no writer passes it.
 //
 // State, 64 bits (0: free; a static initialiser leaves it so):
@@ -85,7 +85,6 @@ class RwSem {
   static constexpr Bits kReader = 1u << 3;
   static constexpr Bits kReadersMask = 0x7ffffff8;
 
-  static bool held_by_writer(Bits w) { return (w & kWriter) != 0; }
   // The count is full: glibc's EAGAIN.
   static bool full(Bits w) { return (w & kReadersMask) == kReadersMask; }
 
@@ -252,7 +251,7 @@ class RwSem {
     const Deadline* until() const {
       const Deadline* const limit = context_->deadline;
       if (spent_) return limit;
-      return limit == nullptr || before(end_, *limit) ? &end_ : limit;
+      return limit == nullptr || ends_before<P>(end_, *limit) ? &end_ : limit;
     }
 
    private:
@@ -262,12 +261,20 @@ class RwSem {
     bool spent_ = false;
   };
 
-  static void sleep(Word& gate, std::uint32_t sequence, Patience& patience) {
-    (void)P::futex_wait(gate, sequence, kAnyBit, patience.until());
+  // One step of a waiter that may not come in: says in the word what it wants, else pauses, else
+  // sets `asleep` and sleeps on `gate`, whose sequence it read before it looked at the word.
+  static void wait(Object object, Bits w, Bits wants, Bits asleep, Word& gate,
+                   std::uint32_t sequence, Spinner<P>& spinner, WaitContext<P>& context,
+                   Patience& patience) {
+    patience.look();
+    const bool said = (w & wants) == wants;
+    if (said && spinner.spin(gate, sequence)) return;
+    if (said) context.going_to_sleep();  // before we can be served: nobody else shall pay for it
+    const Bits next = with(w, said ? wants | asleep : wants);
+    if (next != w && !object.state().compare_exchange(w, next, MemoryOrder::kAcqRel)) return;
+    if (!said) return;
+    (void)P::futex_wait(gate, sequence, kAnyBit, patience.until());  // R2
     patience.look_now();
-  }
-  static bool before(const Deadline& a, const Deadline& b) {
-    return P::remaining_ns(a) < P::remaining_ns(b);
   }
 
   static Acquire wait_to_read(Object object, WaitContext<P>& context) {
@@ -283,15 +290,8 @@ class RwSem {
       if (full(w)) return Acquire::kTimedOut;
       if (late(context)) return give_up_reading(object, patience.spent());
       const bool insists = patience.spent() && !object.prefers_writers();
-      const Bits wants = insists ? kReadersFirst : Bits{0};
-      patience.look();
-      if ((w & wants) == wants && spinner.spin(object.readers_gate(), sequence)) continue;
-      const bool sleeps = (w & wants) == wants;
-      if (sleeps)
-        context.going_to_sleep();  // before we can be served: nobody else shall pay for it
-      const Bits next = with(w, wants | (sleeps ? kReadersSleep : Bits{0}));
-      if (next != w && !object.state().compare_exchange(w, next, MemoryOrder::kAcqRel)) continue;
-      if (sleeps) sleep(object.readers_gate(), sequence, patience);  // R2
+      wait(object, w, insists ? kReadersFirst : Bits{0}, kReadersSleep, object.readers_gate(),
+           sequence, spinner, context, patience);
     }
   }
 
@@ -331,13 +331,7 @@ class RwSem {
       }
       if (late(context)) return give_up_writing(object);
       const Bits wants = keeps_out | (patience.spent() ? kWriterFirst : Bits{0});
-      patience.look();
-      if ((w & wants) == wants && spinner.spin(gate, sequence)) continue;
-      const bool sleeps = (w & wants) == wants;
-      if (sleeps) context.going_to_sleep();
-      const Bits next = with(w, wants | (sleeps ? kHeadSleeps : Bits{0}));
-      if (next != w && !object.state().compare_exchange(w, next, MemoryOrder::kAcqRel)) continue;
-      if (sleeps) sleep(gate, sequence, patience);  // R2
+      wait(object, w, wants, kHeadSleeps, gate, sequence, spinner, context, patience);
     }
   }
 

@@ -9,6 +9,13 @@
 
 namespace relock {
 
+// Whether a bound of ours, which is on the monotonic clock, ends before a caller's deadline.
+template <class P>
+bool ends_before(const Deadline& bound, const Deadline& deadline) {
+  if (!deadline.realtime) return bound.ns < deadline.ns;
+  return !P::expired(deadline) && bound.ns - P::now_ns() < P::remaining_ns(deadline);
+}
+
 // Told once per acquisition, before the waiter first gives up its CPU. Never called by an owner.
 struct WaitObserver {
   void (*before_sleep)(WaitObserver* self);

@@ -14,7 +14,7 @@ struct AutoChoice {
 // `tas` behind the gate, which falls back to what the C library does when spinning does not pay,
 // and which survives waiters that vanish; with several NUMA nodes and the CPUs to itself, `cna`.
 // Everything else is tuned per lock while the program runs (locks/allowance.h, locks/gate.h).
-// `topology` must know its nodes.
+// `topology` must know its nodes, unless it is a virtual machine's.
 AutoChoice choose_auto_lock(const Topology& topology);
 
 }  // namespace relock
