@@ -18,35 +18,40 @@ inline bool is_glibcs(RwlockView rwlock) {
   return g_runtime.rwlock_is_glibcs || rwlock.is_shared();
 }
 
-struct Reading {
-  static constexpr RelockObjectKind kKind = RELOCK_KIND_RWLOCK_READ;
-  static int try_lock(RwlockView rwlock) {
-    return is_glibcs(rwlock) ? real().pthread_rwlock_tryrdlock(rwlock.object())
-                             : rwsem_try_read(rwlock);
-  }
-  static int lock(RwlockView rwlock, const Timeout* timeout, WaitObserver* observer) {
-    if (!is_glibcs(rwlock)) return rwsem_read(rwlock, timeout, observer);
-    pthread_rwlock_t* const object = rwlock.object();
-    return timeout == nullptr
-               ? real().pthread_rwlock_rdlock(object)
-               : real().pthread_rwlock_clockrdlock(object, timeout->clock, timeout->when);
-  }
+// The two sides of a lock: which of glibc's functions serves it, and which of ours.
+struct Side {
+  RelockObjectKind kind;
+  int (*RealFunctions::*real_try)(pthread_rwlock_t*);
+  int (*RealFunctions::*real_lock)(pthread_rwlock_t*);
+  int (*RealFunctions::*real_clocklock)(pthread_rwlock_t*, clockid_t, const timespec*);
+  int (*try_ours)(RwlockView);
+  int (*lock_ours)(RwlockView, const Timeout*, WaitObserver*);
 };
+constexpr Side kReading{RELOCK_KIND_RWLOCK_READ,
+                        &RealFunctions::pthread_rwlock_tryrdlock,
+                        &RealFunctions::pthread_rwlock_rdlock,
+                        &RealFunctions::pthread_rwlock_clockrdlock,
+                        &rwsem_try_read,
+                        &rwsem_read};
+constexpr Side kWriting{RELOCK_KIND_RWLOCK_WRITE,
+                        &RealFunctions::pthread_rwlock_trywrlock,
+                        &RealFunctions::pthread_rwlock_wrlock,
+                        &RealFunctions::pthread_rwlock_clockwrlock,
+                        &rwsem_try_write,
+                        &rwsem_write};
 
-struct Writing {
-  static constexpr RelockObjectKind kKind = RELOCK_KIND_RWLOCK_WRITE;
-  static int try_lock(RwlockView rwlock) {
-    return is_glibcs(rwlock) ? real().pthread_rwlock_trywrlock(rwlock.object())
-                             : rwsem_try_write(rwlock);
-  }
-  static int lock(RwlockView rwlock, const Timeout* timeout, WaitObserver* observer) {
-    if (!is_glibcs(rwlock)) return rwsem_write(rwlock, timeout, observer);
-    pthread_rwlock_t* const object = rwlock.object();
-    return timeout == nullptr
-               ? real().pthread_rwlock_wrlock(object)
-               : real().pthread_rwlock_clockwrlock(object, timeout->clock, timeout->when);
-  }
-};
+template <const Side& kSide>
+int try_lock(RwlockView rwlock) {
+  return is_glibcs(rwlock) ? (real().*kSide.real_try)(rwlock.object()) : kSide.try_ours(rwlock);
+}
+
+template <const Side& kSide>
+inline int lock(RwlockView rwlock, const Timeout* timeout, WaitObserver* observer) {
+  if (!is_glibcs(rwlock)) return kSide.lock_ours(rwlock, timeout, observer);
+  pthread_rwlock_t* const object = rwlock.object();
+  return timeout == nullptr ? (real().*kSide.real_lock)(object)
+                            : (real().*kSide.real_clocklock)(object, timeout->clock, timeout->when);
+}
 
 int unlock_any(RwlockView rwlock) {
   return is_glibcs(rwlock) ? real().pthread_rwlock_unlock(rwlock.object()) : rwsem_unlock(rwlock);
@@ -58,20 +63,20 @@ std::uint32_t count_acquisition(RwlockView rwlock) {
 }
 
 // Tries first (once the arguments are known to be right), so that only a real wait is timed.
-template <class Side>
+template <const Side& kSide>
 int lock_recorded(RwlockView rwlock, const Timeout* timeout) {
   if (timeout != nullptr &&
       (!supported_clock(timeout->clock) || !valid_nanoseconds(*timeout->when))) {
     return EINVAL;
   }
-  int error = Side::try_lock(rwlock);
+  int error = try_lock<kSide>(rwlock);
   if (error == 0) {
     count_acquisition(rwlock);
     return 0;
   }
-  RecordedWait wait(rwlock.object(), Side::kKind, rwlock.is_shared() ? nullptr : &rwlock.mark());
+  RecordedWait wait(rwlock.object(), kSide.kind, rwlock.is_shared() ? nullptr : &rwlock.mark());
   if (is_glibcs(rwlock)) wait.begin();  // nobody will tell when it is about to sleep
-  error = Side::lock(rwlock, timeout, &wait);
+  error = lock<kSide>(rwlock, timeout, &wait);
   if (error == 0) {
     wait.end(RELOCK_WAIT_ACQUIRED, count_acquisition(rwlock));
   } else {
@@ -80,24 +85,24 @@ int lock_recorded(RwlockView rwlock, const Timeout* timeout) {
   return error;
 }
 
-template <class Side>
+template <const Side& kSide>
 int try_any(pthread_rwlock_t* object) {
   RwlockView rwlock(object);
-  const int error = Side::try_lock(rwlock);
+  const int error = try_lock<kSide>(rwlock);
   if (likely(!g_runtime.recording)) return error;
   if (error == 0) {
     count_acquisition(rwlock);
   } else if (error == EBUSY) {
-    report_try_failed(object, Side::kKind);
+    report_try_failed(object, kSide.kind);
   }
   return error;
 }
 
-template <class Side>
+template <const Side& kSide>
 inline int lock_any(pthread_rwlock_t* object, const Timeout* timeout) {
   RwlockView rwlock(object);
-  if (likely(!g_runtime.recording)) return Side::lock(rwlock, timeout, nullptr);
-  return lock_recorded<Side>(rwlock, timeout);
+  if (likely(!g_runtime.recording)) return lock<kSide>(rwlock, timeout, nullptr);
+  return lock_recorded<kSide>(rwlock, timeout);
 }
 
 }  // namespace
@@ -105,41 +110,39 @@ inline int lock_any(pthread_rwlock_t* object, const Timeout* timeout) {
 
 using relock::g_runtime;
 using relock::likely;
-using relock::Reading;
 using relock::real;
 using relock::Timeout;
 using relock::unlikely;
-using relock::Writing;
 
 RELOCK_EXPORT(int, pthread_rwlock_rdlock, (pthread_rwlock_t * rwlock)) {
-  return relock::lock_any<Reading>(rwlock, nullptr);
+  return relock::lock_any<relock::kReading>(rwlock, nullptr);
 }
 RELOCK_EXPORT(int, pthread_rwlock_wrlock, (pthread_rwlock_t * rwlock)) {
-  return relock::lock_any<Writing>(rwlock, nullptr);
+  return relock::lock_any<relock::kWriting>(rwlock, nullptr);
 }
 RELOCK_EXPORT(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * rwlock, const timespec* when)) {
   const Timeout timeout{CLOCK_REALTIME, when};
-  return relock::lock_any<Reading>(rwlock, &timeout);
+  return relock::lock_any<relock::kReading>(rwlock, &timeout);
 }
 RELOCK_EXPORT(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t * rwlock, const timespec* when)) {
   const Timeout timeout{CLOCK_REALTIME, when};
-  return relock::lock_any<Writing>(rwlock, &timeout);
+  return relock::lock_any<relock::kWriting>(rwlock, &timeout);
 }
 RELOCK_EXPORT(int, pthread_rwlock_clockrdlock,
               (pthread_rwlock_t * rwlock, clockid_t clock, const timespec* when)) {
   const Timeout timeout{clock, when};
-  return relock::lock_any<Reading>(rwlock, &timeout);
+  return relock::lock_any<relock::kReading>(rwlock, &timeout);
 }
 RELOCK_EXPORT(int, pthread_rwlock_clockwrlock,
               (pthread_rwlock_t * rwlock, clockid_t clock, const timespec* when)) {
   const Timeout timeout{clock, when};
-  return relock::lock_any<Writing>(rwlock, &timeout);
+  return relock::lock_any<relock::kWriting>(rwlock, &timeout);
 }
 RELOCK_EXPORT(int, pthread_rwlock_tryrdlock, (pthread_rwlock_t * rwlock)) {
-  return relock::try_any<Reading>(rwlock);
+  return relock::try_any<relock::kReading>(rwlock);
 }
 RELOCK_EXPORT(int, pthread_rwlock_trywrlock, (pthread_rwlock_t * rwlock)) {
-  return relock::try_any<Writing>(rwlock);
+  return relock::try_any<relock::kWriting>(rwlock);
 }
 RELOCK_EXPORT(int, pthread_rwlock_unlock, (pthread_rwlock_t * rwlock)) {
   relock::RwlockView view(rwlock);

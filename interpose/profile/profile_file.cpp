@@ -13,7 +13,6 @@ namespace relock::profile {
 namespace {
 
 constexpr int kNameTries = 10;
-using Path = Text<2200>;
 
 bool refused;          // survives fork: a child need not repeat its parent's complaint
 char directory[2048];  // where profiles go, fixed at start: programs change directory
@@ -167,8 +166,8 @@ Header* open_profile() {
   return current_header();
 }
 
-Text<2200> absolute_path(const char* given) {
-  Text<2200> path;
+Path absolute_path(const char* given) {
+  Path path;
   if (given[0] != '/') {
     char current[1024] = ".";
     if (system_call(SYS_getcwd, current, sizeof current) < 0) copy_text(current, ".");
@@ -180,7 +179,7 @@ Text<2200> absolute_path(const char* given) {
 }
 
 int choose_profile_directory() {
-  const Text<2200> chosen = absolute_path(host.profile_dir != nullptr ? host.profile_dir : "");
+  const Path chosen = absolute_path(host.profile_dir != nullptr ? host.profile_dir : "");
   copy_text(directory, chosen.c_str());
   if (access(directory, W_OK | X_OK) == 0) return 0;
   const int error = errno;

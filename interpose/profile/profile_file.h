@@ -15,8 +15,10 @@ Header* open_profile();
 // created there.
 int choose_profile_directory();
 
+using Path = Text<2200>;
+
 // `given` from the root on, as seen from the current directory of this moment.
-Text<2200> absolute_path(const char* given);
+Path absolute_path(const char* given);
 
 // One line on standard error, unless the program has put something else in its place.
 void say(const char* line);

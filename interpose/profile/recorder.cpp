@@ -76,9 +76,11 @@ Header* header_made() {
   return job.stack;
 }
 
-// The row of a lock that nobody has waited for yet, and the objects that its name will be looked up
-// in. `may_switch`: the caller has entered a RecordGuard.
-std::uint32_t add_lock(Header* header, const void* object, int kind, bool may_switch) {
+// The lock's row; a new one gets the objects that its name will be looked up in. `may_switch`: the
+// caller has entered a RecordGuard, so no stack of the recorder is in use by this thread.
+std::uint32_t lock_for_wait(Header* header, const void* object, int kind, bool may_switch) {
+  const std::uint32_t known = find_lock(header, object, kind, false);
+  if (known != kNoRow) return known;
   const std::uint32_t made = find_lock(header, object, kind, true);
   if (made == kNoRow) return kNoRow;
   ModuleJob job{header,
@@ -87,12 +89,10 @@ std::uint32_t add_lock(Header* header, const void* object, int kind, bool may_sw
   return made;
 }
 
-// As above, known or not.
-std::uint32_t lock_for_wait(Header* header, const void* object, int kind) {
-  const std::uint32_t known = find_lock(header, object, kind, false);
-  if (known != kNoRow) return known;
+// The same where something is counted, which may be inside another call of the recorder.
+std::uint32_t lock_to_count(Header* header, const void* object, int kind) {
   RecordGuard guard;
-  return add_lock(header, object, kind, guard.entered());
+  return lock_for_wait(header, object, kind, guard.entered());
 }
 
 // wait_end is counted even inside another call of the recorder; only making the file is not safe
@@ -112,8 +112,7 @@ std::uint32_t wait_begin(const void* object, int kind, std::uint64_t now_ns) {
   }
   Header* header = header_made();
   if (header == nullptr || host.stacks == 0) return 0;
-  std::uint32_t lock = find_lock(header, object, kind, false);
-  if (lock == kNoRow) lock = add_lock(header, object, kind, true);
+  const std::uint32_t lock = lock_for_wait(header, object, kind, true);
   if (lock == kNoRow) return 0;
   LockRow& row = lock_row(header, lock);
   const std::uint32_t weight = draw_sample(header, predicted_wait_ns(row), now_ns);
@@ -130,7 +129,7 @@ void wait_end(const void* object, int kind, std::uint32_t ticket, std::uint64_t 
   ErrnoKeeper keeper;
   Header* header = header_for_count();
   if (header == nullptr) return;
-  const std::uint32_t lock = lock_for_wait(header, object, kind);
+  const std::uint32_t lock = lock_to_count(header, object, kind);
   if (lock != kNoRow) count_wait(lock_row(header, lock), wait_ns, outcome, acquisitions);
   if (ticket != 0) end_ticket(header, ticket, wait_ns, outcome == RELOCK_WAIT_ACQUIRED);
 }
@@ -149,7 +148,7 @@ void try_failed(const void* object, int kind) {
   ErrnoKeeper keeper;
   Header* header = header_for_count();
   if (header == nullptr) return;
-  const std::uint32_t lock = lock_for_wait(header, object, kind);
+  const std::uint32_t lock = lock_to_count(header, object, kind);
   if (lock != kNoRow) add(lock_row(header, lock).try_failures, std::uint64_t{1});
 }
 

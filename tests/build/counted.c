@@ -1,13 +1,11 @@
 // Takes locks through every call that takes one, a known number of times, and prints how many
 // acquisitions the preloaded library has counted in the objects: nothing bare, all of them when
 // recorded. A call that went past it, by an alias or another symbol version, would be missing.
+#include "tests/conformance/check.h"
+
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <threads.h>
-#include <time.h>
 
 static unsigned counted_at(const void* object, size_t offset) {
   uint32_t count;
@@ -15,16 +13,7 @@ static unsigned counted_at(const void* object, size_t offset) {
   return count;
 }
 
-static struct timespec soon(clockid_t clock) {
-  struct timespec when;
-  clock_gettime(clock, &when);
-  when.tv_nsec += 2000000;
-  if (when.tv_nsec >= 1000000000) {
-    when.tv_nsec -= 1000000000;
-    ++when.tv_sec;
-  }
-  return when;
-}
+static struct timespec soon(clockid_t clock) { return deadline_ms(clock, 2); }
 
 typedef int (*MutexCall)(pthread_mutex_t*);
 typedef int (*WaitCall)(pthread_cond_t*, pthread_mutex_t*, const struct timespec*);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # counted.sh - that the swapped lock is really used, by counting its operations: see counted.c.
 . "$(dirname "$0")/common.sh"
-gcc -O1 -D_GNU_SOURCE tests/build/counted.c -o "$scratch/counted" -pthread -ldl ||
+gcc -O1 -I. -D_GNU_SOURCE tests/build/counted.c -o "$scratch/counted" -pthread -ldl ||
   { echo "not ok counted - counted.c does not compile"; exit 1; }
 expect "bare, nothing is counted" "$("$scratch/counted" | sed 's/ of.*//' | xargs)" \
   "mutex 0 mtx 0 rwlock 0"

@@ -24,7 +24,7 @@ static void* wait_once(void* argument) {
 static pthread_t start(struct Waiter* waiter) {
   pthread_t thread;
   MUST(pthread_create(&thread, NULL, wait_once, waiter) == 0);
-  while (__atomic_load_n(&waiter->tid, __ATOMIC_ACQUIRE) == 0) sched_yield();
+  await_flag(&waiter->tid);
   await_sleep(waiter->tid);
   return thread;
 }

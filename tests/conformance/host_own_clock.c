@@ -75,7 +75,7 @@ int main(void) {
 
   pid_t tid = 0;
   MUST(pthread_create(&thread, NULL, wait_for_signal, &tid) == 0);
-  while (__atomic_load_n(&tid, __ATOMIC_ACQUIRE) == 0) sched_yield();
+  await_flag(&tid);
   pthread_mutex_lock(&mutex);
   signalled = 1;
   pthread_cond_signal(&cond);

@@ -1,22 +1,11 @@
 // Every scenario with every lock.
 #include "case.h"
+#include "policy/options.h"
 #include "scenarios.h"
 
 namespace relock::explore {
 
 namespace {
-
-const char* word_of(WaitMode mode) {
-  switch (mode) {
-    case WaitMode::kSpin:
-      return "spin";
-    case WaitMode::kPark:
-      return "park";
-    case WaitMode::kAdaptive:
-      return "adaptive";
-  }
-  return "";
-}
 
 Bounds bounds_of(int threads) {
   Bounds bounds;
@@ -49,7 +38,7 @@ class CasesOf {
   void add_mode(WaitMode mode) {
     Setting setting;
     setting.mode = mode;
-    mode_ = word_of(mode);
+    mode_ = wait_mode_name(mode);
     add("2 threads twice", S::rounds(setting, 2, 2), delayed(bounds_of(2)));
     add("3 threads", S::rounds(setting, 3, 1), delayed(bounds_of(3)));
     add("one only tries", S::trying(setting, 3), bounds_of(3));

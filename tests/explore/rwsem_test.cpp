@@ -1,5 +1,6 @@
 // The readers-writer lock: every script must pass.
 #include "case.h"
+#include "policy/options.h"
 #include "rwsem_scripts.h"
 
 namespace relock::explore {
@@ -21,9 +22,7 @@ void add_rwsem_cases(std::vector<Case>& cases) {
   for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
     Setting setting;
     setting.mode = mode;
-    const std::string suffix = mode == WaitMode::kSpin   ? "spin"
-                               : mode == WaitMode::kPark ? "park"
-                                                         : "adaptive";
+    const std::string suffix = wait_mode_name(mode);
     const auto add = [&](const std::string& name, Program program, Bounds bounds) {
       if (mode == WaitMode::kAdaptive) bounds.free_pauses = 1;
       cases.push_back({name + "/rwsem/" + suffix, std::move(program), bounds, Expect::kPass, ""});
