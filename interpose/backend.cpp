@@ -1,6 +1,8 @@
 // The sole place where the lock templates are instantiated for production.
 #include "interpose/backend.h"
 
+#include "interpose/runtime.h"
+
 #include "locks/auto_ticket.h"
 #include "locks/gate.h"
 #include "locks/qspin_cna.h"

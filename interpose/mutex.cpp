@@ -11,9 +11,14 @@
 #include "interpose/real.h"
 #include "interpose/recording.h"
 #include "interpose/runtime.h"
+#include "locks/gate.h"
+#include "locks/tas.h"
 
 namespace relock {
 namespace {
+
+// What is the same for every algorithm.
+using Crowded = GatedMutex<LinuxPlatform, Tas, MutexView>;
 
 constexpr std::uint32_t kFree = MutexLayout::kFree;
 constexpr std::uint32_t kLocked = MutexLayout::kFree | MutexLayout::kLocked;
@@ -54,7 +59,7 @@ int acquire_contended(MutexView mutex, const Timeout* timeout) {
 
 // The word is ours from here on; counts and owner are not yet set.
 inline int acquire(MutexView mutex, const Timeout* timeout) {
-  if (likely(take_free(mutex))) return 0;
+  if (likely(take_free(mutex)) || Crowded::lock_crowded(mutex)) return 0;
   return acquire_contended(mutex, timeout);
 }
 
@@ -106,12 +111,11 @@ int trylock_ours(MutexView mutex) {
 // same, as glibc does.
 void release(MutexView mutex, std::uint32_t users) {
   const std::uint32_t word = mutex.word().load(MemoryOrder::kRelaxed);
-  const bool simple = word == kLocked;
+  const bool simple = word == kLocked || Crowded::is_crowded(mutex, word);
   if (!simple && (word & MutexLayout::kLocked) != 0) mutex_backend().prepare_unlock(mutex);
   set_owner(mutex, 0);
   mutex.users() -= users;
-  std::uint32_t expected = kLocked;
-  if (simple && mutex.word().compare_exchange(expected, kFree, MemoryOrder::kRelease)) return;
+  if (simple && Crowded::release_crowded(mutex, word)) return;
   mutex_backend().unlock_slow(mutex, g_runtime.budget);
 }
 

@@ -16,6 +16,7 @@
 namespace relock {
 
 Runtime g_runtime;
+LinuxAtomic32* g_epoch;
 
 namespace {
 
@@ -37,6 +38,8 @@ LinuxAtomic32 g_kept_epoch;    // as in ForkWiped, but kept over fork: the child
 SlotTable<LinuxPlatform> g_slots;
 TicketQueueTable<LinuxPlatform> g_ticket_queues;
 
+}  // namespace
+
 // First slow path in a child: the page is blank. Any number of threads may do this at once, also in
 // a signal handler: one compare-exchange decides, and the kept copy only ever gets that value.
 std::uint32_t count_epoch() {
@@ -48,8 +51,6 @@ std::uint32_t count_epoch() {
   return now - 1;
 }
 
-}  // namespace
-
 void map_fork_wiped_memory() {
   void* pages = mmap(nullptr, sizeof(ForkWiped), PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -60,6 +61,7 @@ void map_fork_wiped_memory() {
   g_kept_epoch.store(1, MemoryOrder::kRelaxed);
   g_slots = SlotTable<LinuxPlatform>(wiped->nodes, kSlots);
   g_ticket_queues = TicketQueueTable<LinuxPlatform>(wiped->queues, kTicketQueues);
+  g_epoch = &wiped->epoch;
   __atomic_store_n(&g_wiped, wiped, __ATOMIC_RELEASE);
 }
 
@@ -84,12 +86,6 @@ void after_fork_in_child() {
   if (g_runtime.recording) g_runtime.profiler.fork_child();
 }
 
-std::uint32_t LinuxPlatform::epoch() {
-  if (g_wiped == nullptr) return 0;
-  const std::uint32_t known = g_wiped->epoch.load(MemoryOrder::kAcquire);
-  return likely(known != 0) ? known - 1 : count_epoch();
-}
-
 SlotTable<LinuxPlatform>* LinuxPlatform::slots() { return g_wiped == nullptr ? nullptr : &g_slots; }
 
 TicketQueueTable<LinuxPlatform>* LinuxPlatform::ticket_queues() {
@@ -100,6 +96,11 @@ SpinGate<LinuxPlatform>* LinuxPlatform::spin_gate(const void* address) {
   if (g_wiped == nullptr) return nullptr;
   const auto number = reinterpret_cast<std::uintptr_t>(address) >> 2;
   return &g_wiped->gates[(number * 0x9e3779b97f4a7c15u >> 32) % kSpinGates];
+}
+
+LookMemory* LinuxPlatform::look_memory() {
+  static thread_local LookMemory memory;
+  return &memory;
 }
 
 BackoffTable* LinuxPlatform::backoff_table() {

@@ -36,8 +36,20 @@ struct Runtime {
 
 extern Runtime g_runtime;
 
+// This process's fork epoch plus one, in a page that is zero again in a forked child; null before
+// the library has started.
+extern LinuxAtomic32* g_epoch;
+std::uint32_t count_epoch();  // the first slow path in a child
+
 inline bool unlikely(bool condition) { return __builtin_expect(condition, false); }
 inline bool likely(bool condition) { return __builtin_expect(condition, true); }
+
+inline std::uint32_t LinuxPlatform::epoch() {
+  const LinuxAtomic32* const epoch = g_epoch;
+  if (unlikely(epoch == nullptr)) return 0;
+  const std::uint32_t known = epoch->load(MemoryOrder::kAcquire);
+  return likely(known != 0) ? known - 1 : count_epoch();
+}
 
 std::uint32_t thread_id_slow();
 

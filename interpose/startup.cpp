@@ -23,6 +23,8 @@ Budget budget_of(const Options& options, const Topology& topology) {
   Budget budget;
   budget.mode = options.wait;
   budget.spin_pauses = options.spin_pauses;
+  budget.look_pauses = options.look_pauses;
+  budget.look_step = options.look_step;
   budget.promote_ns = std::uint64_t{options.promote_us} * 1000;
   constexpr int kMost = 24;  // a ticket lock has 31 tickets
   const int by_cpus = topology.usable_cpus - 1;

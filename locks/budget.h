@@ -16,10 +16,15 @@ struct Budget {
   WaitMode mode = WaitMode::kAdaptive;
   // Pauses an admitted waiter spends before it sleeps, when nothing has been learned yet.
   std::uint32_t spin_pauses = 200;
+  // Pauses a newcomer spends looking before it joins the waiters, and the most between two looks.
+  std::uint32_t look_pauses = 0;
+  std::uint32_t look_step = 48;
   // Waiters that may compete for one lock word at a time; the rest sleep at the gate. At least 1.
   std::uint32_t admitted_limit = 1;
   // A thread sleeping at the gate lets itself in after this long times its place in line.
   std::uint64_t promote_ns = 1'000'000;
+  // Pauses that one of them spends at least, where order is not kept, before it sleeps again.
+  std::uint32_t promoted_pauses = 2500;
   // How long a waiter that nobody will wake pauses before it naps; 0 where the owner cannot run
   // meanwhile.
   std::int64_t spin_before_nap_ns = 1'000'000;

@@ -42,6 +42,7 @@
 #include <cstdint>
 
 #include "allowance.h"
+#include "looks.h"
 #include "wait.h"
 #include "word.h"
 
@@ -67,23 +68,45 @@ class GatedMutex {
     // (G4).
     if ((w & kGhosts) != 0 && stale(object)) {
       repair(object);
-      w = object.word().load(MemoryOrder::kRelaxed);
     }
-    while (Algorithm::can_take(w)) {
-      if (object.word().compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {
-        return true;  // P1
-      }
-    }
-    return false;
+    return take_if_free(object);
   }
 
   static Acquire lock_slow(Object object, WaitContext<P>& context) {
     if (stale(object)) repair(object);
+    if (take_if_free(object)) return Acquire::kAcquired;
+    Looks<P> looks(&object.word(), context);
+    while (looks.again()) {
+      if (take_at_once(object)) {
+        looks.acquired();
+        return Acquire::kAcquired;
+      }
+    }
     context.spin_pauses = Allowance::of(object.tuning(), *context.budget);
     context.aux = &object.tuning();
     const Acquire result = acquire(object, context);
-    if (result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
+    if (result != Acquire::kAcquired) return result;
+    looks.acquired();
+    if (!context.promoted) Allowance::learn(object.tuning(), context);
     return result;
+  }
+
+  // A mutex that nobody holds or waits for as an admitted waiter, while others sleep at the gate, is
+  // as good as free: the same for every algorithm (W2).
+  static bool lock_crowded(Object object) {
+    std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
+    if ((w & ~kCrowd) != Layout::kFree || !settled(object)) return false;
+    return object.word().compare_exchange(w, w | Layout::kLocked, MemoryOrder::kAcquire);  // P1
+  }
+
+  // Whether the owner of a mutex with this word may release it by release_crowded(): one of the
+  // sleepers has been let in and is on its way, so nobody is to be woken.
+  static bool is_crowded(Object object, std::uint32_t w) {
+    return (w & ~Layout::kPassiveMask) == (Layout::kFree | Layout::kLocked | Layout::kAdmitting) &&
+           settled(object);
+  }
+  static bool release_crowded(Object object, std::uint32_t w) {
+    return object.word().compare_exchange(w, w & ~Layout::kLocked, MemoryOrder::kRelease);  // P1
   }
 
   // Before the owner fields are cleared: drops ghosts while the owner is still known (G4).
@@ -151,10 +174,29 @@ class GatedMutex {
   static constexpr std::uint32_t kAdmittedMask = kOfferedLast - kAdmittedOne;
   static constexpr std::uint32_t kEpochMask = kAdmittedOne - 1;
   static constexpr std::uint32_t kGhosts = ~(Layout::kFree | Layout::kLocked);
+  static constexpr std::uint32_t kCrowd = Layout::kPassiveMask | Layout::kAdmitting;
   static constexpr int kEverybody = 0x7fffffff;
 
   enum Stays { kOwnerStays, kNobodyStays };
   enum class Entry { kJoin, kRetry, kAcquired, kTimedOut };
+
+  static bool take_if_free(Object object) {
+    Word& word = object.word();
+    std::uint32_t w = word.load(MemoryOrder::kRelaxed);
+    while (Algorithm::can_take(w)) {
+      if (word.compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) return true;  // P1
+    }
+    return false;
+  }
+
+  // The same without a look beforehand: between the look and the try a busy owner would have the
+  // cache line back, and the lock.
+  static bool take_at_once(Object object) {
+    std::uint32_t expected = Layout::kFree;
+    const std::uint32_t mine = Layout::kFree | Layout::kLocked;
+    if (object.word().compare_exchange(expected, mine, MemoryOrder::kAcquire)) return true;  // P1
+    return Algorithm::can_take(expected) && take_if_free(object);
+  }
 
   static void wake(const void* address, int count, std::uint32_t bits) {
     P::futex_wake(address, count, bits);
@@ -208,7 +250,8 @@ class GatedMutex {
   // A waiter whose sleep has reached its bound may come in, one beyond the limit: if more did, a
   // lock that is held for long would gather them all. Without ticket or node it needs R to be free.
   static bool may_be_promoted(Object object, std::uint32_t w, const WaitContext<P>& context) {
-    if (!may_reserve(w, context)) return false;
+    const bool reserves = context.deadline != nullptr || !Algorithm::kOrdered;
+    if (reserves && (w & (Layout::kReserved | Layout::kOffered)) != 0) return false;
     return admitted(object, w, context) <= context.budget->admitted_limit;
   }
 
@@ -228,7 +271,7 @@ class GatedMutex {
       if (entry == Entry::kAcquired) return Acquire::kAcquired;
       if (entry == Entry::kTimedOut) return Acquire::kTimedOut;
       if (entry == Entry::kRetry) continue;
-      if (context.deadline != nullptr) return reserve(object, context);
+      if (context.deadline != nullptr || context.promoted) return reserve(object, context);
       switch (join(object, context)) {
         case Joined::kAcquired:
           return Acquire::kAcquired;
@@ -298,7 +341,7 @@ class GatedMutex {
     Deadline promotion = promotion_of(object, context);
     bool promoted = false;
     for (;;) {
-      const Entry entry = leave_gate(object, context, skip_claim, promoted);
+      Entry entry = leave_gate(object, context, skip_claim, promoted);
       if (entry != Entry::kRetry) return entry;
       skip_claim = false;
       if (promoted) promotion = promotion_of(object, context);
@@ -311,17 +354,22 @@ class GatedMutex {
       promoted = result == WaitResult::kTimedOut;
       if (promoted) context.bound_reached(object.owner().load(MemoryOrder::kRelaxed));
       sequence = object.gate().load(MemoryOrder::kAcquire);  // G2
+      // While it looks, A stays: nobody else is woken, and the owner's releases stay quick.
+      for (Looks<P> looks(&object.word(), context); !promoted && looks.again();) {
+        entry = leave_gate(object, context, /*skip_claim=*/true, false);
+        if (entry != Entry::kRetry) return entry;
+      }
     }
   }
 
-  // When a sleeper lets itself in: after its bound times its place in line, doubled each time that
-  // the same owner still holds the lock, so that one held for long does not keep its waiters awake.
+  // When a sleeper lets itself in: after its bound times its place in line, doubled each second time
+  // that the same owner holds the lock, so that one held for long does not keep its waiters awake.
   static Deadline promotion_of(Object object, WaitContext<P>& context) {
     context.owner_seen = object.owner().load(MemoryOrder::kRelaxed);  // a hint
     const std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
     const std::uint64_t place = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
     return P::after_ns((context.budget->promote_ns * (place == 0 ? 1 : place))
-                       << context.promotions);
+                       << (context.promotions / 2));
   }
 
   // Which of two deadlines comes first, across clocks.
@@ -345,11 +393,23 @@ class GatedMutex {
         // then nobody else would come for it. The lock is held or about to be: the next release
         // admits another.
         if (word.compare_exchange(w, without_us & ~Layout::kAdmitting, MemoryOrder::kAcqRel)) {
+          if (!admission && !late) promoted_in(context);
           return late ? Entry::kTimedOut : Entry::kJoin;
         }
       } else {
         return Entry::kRetry;
       }
+    }
+  }
+
+  // Where newcomers may take a lock that others compete for, one that has let itself in would be
+  // no better off than before: it asks for the lock, and stays awake until it gets it.
+  static void promoted_in(WaitContext<P>& context) {
+    if (Algorithm::kOrdered) return;
+    context.promoted = true;
+    const std::uint32_t least = context.budget->promoted_pauses;
+    if (context.spin_pauses < least && context.budget->mode == WaitMode::kAdaptive) {
+      context.spin_pauses = least;
     }
   }
 
@@ -399,6 +459,12 @@ class GatedMutex {
   static bool stale(Object object) {
     const std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
     return (seen & (kRepairing | kEpochMask)) != (P::epoch() & kEpochMask);
+  }
+
+  // No ghosts, and the last release was no offer.
+  static bool settled(Object object) {
+    const std::uint32_t cell = object.epoch().load(MemoryOrder::kAcquire);  // G4
+    return (cell & ~kAdmittedMask) == (P::epoch() & kEpochMask);
   }
 
   // A few instructions of another thread, which may have lost its CPU.

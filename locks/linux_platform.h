@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "backoff.h"
+#include "look_memory.h"
 #include "platform.h"
 
 namespace relock {
@@ -202,6 +203,14 @@ struct LinuxPlatform {
   static SlotTable<LinuxPlatform>* slots();
   static TicketQueueTable<LinuxPlatform>* ticket_queues();
   static BackoffTable* backoff_table();
+  static LookMemory* look_memory();
+  static std::uint64_t ticks() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return static_cast<std::uint64_t>(now_ns());
+#endif
+  }
   static SpinGate<LinuxPlatform>* spin_gate(const void* address);
   static std::uint32_t slot_hint() {
     const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());

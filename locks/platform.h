@@ -37,6 +37,8 @@
 //                                    alike), or null
 //   P::ticket_queues() -> TicketQueueTable<P>*   queues of auto-ticket, or null
 //   P::backoff_table() -> BackoffTable*   this thread's learned delays, or null
+//   P::ticks() -> std::uint64_t      a counter that is cheap to read, about one to three per ns
+//   P::look_memory() -> LookMemory*  this thread's last contended acquisition, or null
 //   P::slots() -> SlotTable<P>*      queue nodes, or null when there are none (not started yet)
 //
 // Two contracts bind every lock:

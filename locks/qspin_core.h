@@ -51,7 +51,9 @@ struct QspinCore {
   using Slow = SlowPath<P, Layout>;
 
   static constexpr bool kCountsWaiters = false;  // waiters() is a lower bound
-  static constexpr bool kHandsOver = false;      // a release makes a waiter the owner
+  static constexpr bool kOrdered =
+      true;  // whoever waits as an admitted waiter comes before a newcomer
+  static constexpr bool kHandsOver = false;  // a release makes a waiter the owner
   // In a spinlock, storing 0 in the word's low byte releases the lock.
   static constexpr bool kPlainRelease = true;
 

@@ -30,7 +30,9 @@ struct Tas {
   using Word = typename P::Atomic32;
 
   static constexpr bool kCountsWaiters = false;  // waiters() is a lower bound
-  static constexpr bool kHandsOver = false;      // a release makes a waiter the owner
+  static constexpr bool kOrdered =
+      false;  // whoever waits as an admitted waiter comes before a newcomer
+  static constexpr bool kHandsOver = false;  // a release makes a waiter the owner
   // In a spinlock, storing 0 in the word's low byte releases the lock.
   static constexpr bool kPlainRelease = true;
 

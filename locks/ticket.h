@@ -44,7 +44,9 @@ struct TicketCore {
   using Local = LocalOf<P, Layout>;
 
   static constexpr bool kCountsWaiters = true;  // waiters() is exact
-  static constexpr bool kHandsOver = true;      // a release makes a waiter the owner
+  static constexpr bool kOrdered =
+      true;  // whoever waits as an admitted waiter comes before a newcomer
+  static constexpr bool kHandsOver = true;  // a release makes a waiter the owner
   // In a spinlock, storing 0 in the word's low byte releases the lock: no, the head is there.
   static constexpr bool kPlainRelease = false;
 

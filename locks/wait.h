@@ -33,15 +33,16 @@ struct WaitContext {
   bool patient = false;           // nobody ends this wait with a wake: pause, then nap
   bool slept = false;
   bool spinning_failed = false;
+  bool promoted = false;         // let itself in where order is not kept: asks for the next release
   std::uint32_t owner_seen = 0;  // when the last sleep at the gate began
   std::uint32_t promotions = 0;  // sleeps at the gate that reached their bound under one owner
 
   // The sleep has reached its bound. While one owner holds the lock, coming in is no use.
   void bound_reached(std::uint32_t owner) {
-    constexpr std::uint32_t kMostDoublings = 10;
+    constexpr std::uint32_t kMostPromotions = 20;
     if (owner != owner_seen) {
       promotions = 0;
-    } else if (promotions < kMostDoublings) {
+    } else if (promotions < kMostPromotions) {
       ++promotions;
     }
   }

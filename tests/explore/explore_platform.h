@@ -214,6 +214,8 @@ struct ExplorePlatform {
   static std::uint32_t slot_hint() { return machine.slot_hint[this_thread()]; }
   static SlotTable<ExplorePlatform>* slots() { return slot_table; }
   static TicketQueueTable<ExplorePlatform>* ticket_queues() { return queue_table; }
+  static std::uint64_t ticks() { return static_cast<std::uint64_t>(now_ns()); }
+  static LookMemory* look_memory() { return nullptr; }
   static BackoffTable* backoff_table() { return &backoff_tables[this_thread()]; }
   static SpinGate<ExplorePlatform>* spin_gate(const void*) { return gate_of_spinlocks; }
 

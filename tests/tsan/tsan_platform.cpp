@@ -30,6 +30,11 @@ std::uint32_t LinuxPlatform::choose(std::uint32_t n) {
 }
 
 std::uint32_t LinuxPlatform::epoch() { return 0; }
+LookMemory* LinuxPlatform::look_memory() {
+  static thread_local LookMemory memory;
+  return &memory;
+}
+
 BackoffTable* LinuxPlatform::backoff_table() {
   static thread_local BackoffTable table;
   return &table;
