@@ -33,6 +33,8 @@ struct Budget {
   std::uint64_t nap_max_ns = 4'000'000;
   // cna: consecutive hand-offs inside a NUMA node before waiters of other nodes are served.
   std::uint32_t local_hand_offs = 65536;
+  // pv-qspinlock: how often a halted queue head may find the lock stolen before nobody passes it.
+  std::uint32_t lost_rounds = 8;
   // ticket-backoff: the longest delay for each ticket ahead, in pauses (backoff.h).
   std::uint32_t backoff_units = 16000;
 };

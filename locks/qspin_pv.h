@@ -18,8 +18,9 @@
 // the word. Stealing is possible only while pending is clear: while the head is halted or not there
 // yet.
 //
-// Bound: a head that has been woken kMostLostRounds times and found the lock stolen each time keeps
-// pending set while it sleeps. From then on nobody passes it. (The kernel sets no bound.)
+// Bound: a head that has halted Budget::lost_rounds times (8), and found the lock held again each
+// time it was woken, keeps pending set while it sleeps. From then on nobody passes it. (The kernel
+// sets no bound.)
 //
 // Memory order: P1 to P5 of qspin_core.h, and
 //   V1  aux is written (relaxed) before S is set (release) by the owner; the owner that releases
@@ -43,7 +44,6 @@ struct QspinPv {
   using Queue = QspinQueue<P, Layout>;
 
   static constexpr bool kUsesPending = false;
-  static constexpr int kMostLostRounds = 8;
 
   // Stealing past the queue is allowed unless the head spins.
   static constexpr bool can_take(std::uint32_t word) {
@@ -77,12 +77,12 @@ struct QspinPv {
 
   static void take_as_head(Word& word, SlotTable<P>& slots, Node& node, WaitContext<P>& context) {
     const std::uint32_t mine = slots.tail_of(&node);
-    for (int lost = 0;; ++lost) {
+    for (std::uint32_t lost = 0;; ++lost) {
       word.fetch_or(Layout::kPending, MemoryOrder::kRelaxed);  // no stealing from here
       const Taken taken = spin_for(word, mine, context);
       if (taken == Taken::kAsLast) return;
       if (taken == Taken::kBeforeOthers) break;
-      halt(word, lost >= kMostLostRounds, context);
+      halt(word, lost >= context.budget->lost_rounds, context);
     }
     hand_off(word, slots, Queue::linked_successor(node, context), context);
   }

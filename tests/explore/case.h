@@ -30,6 +30,8 @@ bool deep();
 void add_explorer_cases(std::vector<Case>& cases);
 void add_lock_cases(std::vector<Case>& cases);
 void add_order_cases(std::vector<Case>& cases);
+void add_bound_cases(std::vector<Case>& cases);
+void add_weak_cases(std::vector<Case>& cases);
 void add_condvar_cases(std::vector<Case>& cases);
 void add_rwsem_cases(std::vector<Case>& cases);
 void add_planted_lock_cases(std::vector<Case>& cases);

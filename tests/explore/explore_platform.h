@@ -49,7 +49,11 @@ class Mutation {
   virtual std::uint64_t desired(const void*, std::uint64_t /*old*/, std::uint64_t now) {
     return now;
   }
-  virtual std::uint32_t loaded(const void*, std::uint32_t value) { return value; }
+  virtual std::uint64_t loaded(const void* /*cell*/, std::uint64_t value) { return value; }
+  // Runs before a read-modify-write, as if what comes after it had come first.
+  virtual void before_change(const void* /*cell*/) {}
+  // A weaker order than the lock asks for.
+  virtual MemoryOrder order(const void* /*cell*/, MemoryOrder asked) { return asked; }
   virtual bool widens_byte_store(const void* /*cell*/) { return false; }
   virtual bool drops_pointer_store(const void* /*cell*/, const void* /*value*/) { return false; }
   virtual bool hides_fork() { return false; }
@@ -58,65 +62,54 @@ class Mutation {
 };
 inline Mutation* mutation = nullptr;
 
+// What all atomic cells share: the operations, with what a planted bug makes of them.
+struct MutableCell {
+  static std::uint64_t load(const void* cell, int bytes, MemoryOrder order);
+  static void store(void* cell, int bytes, std::uint64_t value, bool low_byte, MemoryOrder order);
+  static std::uint64_t update(void* cell, int bytes, Update how, std::uint64_t operand,
+                              MemoryOrder order);
+  static bool compare_exchange(void* cell, int bytes, std::uint64_t& expected,
+                               std::uint64_t desired, MemoryOrder order);
+};
+
 class ExploreAtomic32 {
  public:
-  std::uint32_t load(MemoryOrder) const {
-    const auto value = static_cast<std::uint32_t>(world().load(this, 4));
-    return mutation == nullptr ? value : mutation->loaded(this, value);
-  }
+  std::uint32_t load(MemoryOrder order) const { return narrow(MutableCell::load(this, 4, order)); }
   void store(std::uint32_t value, MemoryOrder order) {
-    world().store(this, 4, value, false, order);
+    MutableCell::store(this, 4, value, false, order);
   }
   void store_low_byte(std::uint8_t value, MemoryOrder order) {
     if (mutation != nullptr && mutation->widens_byte_store(this)) {
       return store((load(MemoryOrder::kRelaxed) & kWidened) | value, order);
     }
-    world().store(this, 4, value, true, order);
+    MutableCell::store(this, 4, value, true, order);
   }
   std::uint32_t exchange(std::uint32_t value, MemoryOrder order) {
-    if (mutation == nullptr || !mutation->splits_exchange(this)) {
-      return update(Update::kExchange, value);
-    }
-    const std::uint32_t old = load(order);
-    store(value, order);
-    return old;
+    return update(Update::kExchange, value, order);
   }
   bool compare_exchange(std::uint32_t& expected, std::uint32_t desired, MemoryOrder order) {
-    if (mutation != nullptr) {
-      desired = static_cast<std::uint32_t>(mutation->desired(this, expected, desired));
-      if (mutation->splits_compare_exchange(this, expected, desired)) {
-        const std::uint32_t old = load(order);
-        const bool same = old == expected;
-        if (same) store(desired, order);
-        expected = old;
-        return same;
-      }
-    }
     std::uint64_t wide = expected;
-    const bool same = world().compare_exchange(this, 4, wide, desired);
-    expected = static_cast<std::uint32_t>(wide);
+    const bool same = MutableCell::compare_exchange(this, 4, wide, desired, order);
+    expected = narrow(wide);
     return same;
   }
-  std::uint32_t fetch_add(std::uint32_t operand, MemoryOrder) {
-    return update(Update::kAdd, operand);
+  std::uint32_t fetch_add(std::uint32_t operand, MemoryOrder order) {
+    return update(Update::kAdd, operand, order);
   }
-  std::uint32_t fetch_sub(std::uint32_t operand, MemoryOrder) {
-    return update(Update::kSub, operand);
+  std::uint32_t fetch_sub(std::uint32_t operand, MemoryOrder order) {
+    return update(Update::kSub, operand, order);
   }
-  std::uint32_t fetch_or(std::uint32_t operand, MemoryOrder) {
-    return update(Update::kOr, operand);
+  std::uint32_t fetch_or(std::uint32_t operand, MemoryOrder order) {
+    return update(Update::kOr, operand, order);
   }
-  std::uint32_t fetch_and(std::uint32_t operand, MemoryOrder) {
-    return update(Update::kAnd, operand);
+  std::uint32_t fetch_and(std::uint32_t operand, MemoryOrder order) {
+    return update(Update::kAnd, operand, order);
   }
 
  private:
-  static World& world() { return *World::active; }
-  std::uint32_t update(Update how, std::uint32_t operand) {
-    if (mutation != nullptr && mutation->drops_update(this, how)) {
-      return load(MemoryOrder::kRelaxed);
-    }
-    return static_cast<std::uint32_t>(world().update(this, 4, how, operand));
+  static std::uint32_t narrow(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
+  std::uint32_t update(Update how, std::uint32_t operand, MemoryOrder order) {
+    return narrow(MutableCell::update(this, 4, how, operand, order));
   }
 
   static constexpr std::uint32_t kWidened = 0xe000;  // a spinlock's marker
@@ -125,19 +118,9 @@ class ExploreAtomic32 {
 
 class ExploreAtomic64 {
  public:
-  std::uint64_t load(MemoryOrder) const { return World::active->load(this, 8); }
+  std::uint64_t load(MemoryOrder order) const { return MutableCell::load(this, 8, order); }
   bool compare_exchange(std::uint64_t& expected, std::uint64_t desired, MemoryOrder order) {
-    if (mutation != nullptr) {
-      desired = mutation->desired(this, expected, desired);
-      if (mutation->splits_compare_exchange(this, expected, desired)) {
-        const std::uint64_t old = load(order);
-        const bool same = old == expected;
-        if (same) World::active->store(this, 8, desired, false, order);
-        expected = old;
-        return same;
-      }
-    }
-    return World::active->compare_exchange(this, 8, expected, desired);
+    return MutableCell::compare_exchange(this, 8, expected, desired, order);
   }
 
  private:
@@ -147,25 +130,17 @@ class ExploreAtomic64 {
 template <class T>
 class ExploreAtomicPtr {
  public:
-  T* load(MemoryOrder) const { return pointer(World::active->load(this, 8)); }
+  T* load(MemoryOrder order) const { return pointer(MutableCell::load(this, 8, order)); }
   void store(T* value, MemoryOrder order) {
     if (mutation != nullptr && mutation->drops_pointer_store(this, value)) return;
-    World::active->store(this, 8, number(value), false, order);
+    MutableCell::store(this, 8, number(value), false, order);
   }
-  T* exchange(T* value, MemoryOrder) {
-    return pointer(World::active->update(this, 8, Update::kExchange, number(value)));
+  T* exchange(T* value, MemoryOrder order) {
+    return pointer(MutableCell::update(this, 8, Update::kExchange, number(value), order));
   }
   bool compare_exchange(T*& expected, T* desired, MemoryOrder order) {
-    if (mutation != nullptr &&
-        mutation->splits_compare_exchange(this, number(expected), number(desired))) {
-      T* const old = load(order);
-      const bool same = old == expected;
-      if (same) store(desired, order);
-      expected = old;
-      return same;
-    }
     std::uint64_t wide = number(expected);
-    const bool same = World::active->compare_exchange(this, 8, wide, number(desired));
+    const bool same = MutableCell::compare_exchange(this, 8, wide, number(desired), order);
     expected = pointer(wide);
     return same;
   }

@@ -9,15 +9,22 @@
 //   stores      a plain store may stay in its thread's store buffer (x86-TSO), at most
 //               `delayed_stores` times; it leaves the buffer at any later point.
 //               Read-modify-writes, seq_cst stores and futex calls empty the buffer.
+//   weak        (weaker machines, as ARM) a store leaves the buffer in any order that its own order
+//               and its cell allow: a release store after all before it, a relaxed one also before
+//               others. A read-modify-write empties the buffer only if it is a release. At most
+//               `stale_loads` times a load gives a value that its cell has had since the thread's
+//               last acquire (and that the thread has not read past), as if it had been done early.
 //   pause()     the thread goes on when something it has read since its last pause has changed (the
 //               first `free_pauses` unsuccessful pauses in a row excepted). If nobody else can run,
 //               spinning threads get `idle_pauses` more rounds; then that is a livelock. At most
 //               `burnouts` times a spinning thread uses up its whole allowance in one go instead:
 //               it spins on, with nobody else running, until it does something other than looking.
 //   time        stands still, but for at most `timeouts` steps to the next deadline that somebody
-//               waits for. Deadlines beyond `horizon_ns` are never reached, so that with a huge
+//               waits for; with `idle_time` only when nobody can go on. Deadlines beyond `horizon_ns` are never reached, so that with a huge
 //               promotion time a lost wakeup shows. Sleeps shorter than `nap_ns` count as pauses.
 //   futex       wakes in the order of arrival; `spurious` wakeups may happen.
+//
+//   one_by_one  long lines form without the choices of how they formed
 //
 // What is left out as equivalent, so that the search ends:
 //   - No switch is tried before an access to a cell unless, somewhere in this search, one thread
@@ -42,8 +49,12 @@ namespace relock::explore {
 struct Bounds {
   int preemptions = 2;  // switches away from a thread that could go on; negative: no limit
   int delayed_stores = 1;
+  bool weak = false;    // else total store order, as on x86
+  int stale_loads = 0;  // only where `weak`
   int spurious = 0;
   int timeouts = 0;
+  bool idle_time = false;   // time passes only when nobody can go on
+  bool one_by_one = false;  // a thread begins only when nobody who has begun can go on
   int free_pauses = 0;
   int idle_pauses = 40;
   int burnouts = 0;

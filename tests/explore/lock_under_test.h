@@ -23,7 +23,9 @@ struct Setting {
   std::uint32_t slots = kMaxThreads;
   std::uint32_t ticket_queues = 1;
   std::uint32_t local_hand_offs = 1;
-  int numa_nodes = 1;  // threads are dealt over them
+  std::uint32_t lost_rounds = 1;
+  int numa_nodes = 1;             // threads are dealt over them,
+  const char* node_of = nullptr;  // or as a digit for each thread says
   Mutation* bug = nullptr;
 };
 
@@ -34,6 +36,7 @@ inline Budget budget_of(const Setting& setting) {
   budget.spin_pauses = setting.mode == WaitMode::kPark ? 0 : setting.spin_pauses;
   budget.promote_ns = setting.promote_ns;
   budget.local_hand_offs = setting.local_hand_offs;
+  budget.lost_rounds = setting.lost_rounds;
   return budget;
 }
 
@@ -52,13 +55,16 @@ class Surroundings {
     std::memset(static_cast<void*>(P::backoff_tables), 0, sizeof P::backoff_tables);
     machine = Machine{};
     for (int i = 0; i < kMaxThreads; ++i) machine.node[i] = i % setting.numa_nodes;
+    for (int i = 0; setting.node_of != nullptr && setting.node_of[i] != '\0'; ++i) {
+      machine.node[i] = setting.node_of[i] - '0';
+    }
     mutation = setting.bug;
     budget = budget_of(setting);
     for (int i = 0; i < kMaxThreads; ++i) {
       name_memory(&nodes[i].next, 8, "node" + std::to_string(i) + ".next");
       name_memory(&nodes[i].state, 4, "node" + std::to_string(i) + ".state");
       name_memory(&nodes[i].borrowed, 4, "node" + std::to_string(i) + ".borrowed");
-      if (setting.numa_nodes > 1) {  // the fields of cna
+      if (setting.numa_nodes > 1 || setting.node_of != nullptr) {  // the fields of cna
         watch(&nodes[i].secondary_tail, sizeof nodes[i] - offsetof(QueueNode<P>, secondary_tail));
       }
     }

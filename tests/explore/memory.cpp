@@ -37,6 +37,12 @@ std::size_t slot_of(const void* address, std::size_t size) {
 void Memory::begin_execution() {
   for (Cell& each : cells_) each.known = false;
   for (auto& buffer : buffers_) buffer.clear();
+  changes_.clear();
+  now_ = 0;
+  for (View& view : views_) {
+    view.floor = 0;
+    view.has_read.clear();
+  }
   poisoned_.clear();
   names_.clear();
   hash_ = 0;
@@ -100,8 +106,12 @@ std::uint64_t Memory::committed(int index) {
 
 void Memory::commit(int index, std::uint64_t value) {
   const Cell& c = cell(index);
+  const std::uint64_t old = read_raw(c.address, c.bytes);
   write_raw(c.address, c.bytes, value);
   account(index, read_raw(c.address, c.bytes));
+  if (old == read_raw(c.address, c.bytes)) return;
+  changes_.push_back({index, old});
+  ++now_;
 }
 
 std::uint64_t Memory::seen_by(int thread, int index) {
@@ -113,15 +123,41 @@ std::uint64_t Memory::seen_by(int thread, int index) {
   return value;
 }
 
-void Memory::buffer(int thread, int index, std::uint64_t value, bool low_byte) {
-  buffers_[thread].push_back({index, value, low_byte});
+void Memory::buffer(int thread, int index, std::uint64_t value, bool low_byte, bool release) {
+  buffers_[thread].push_back({index, value, low_byte, release});
 }
 
-void Memory::commit_oldest(int thread) {
-  const BufferedStore store = buffers_[thread].front();
-  buffers_[thread].pop_front();
+bool Memory::has_buffered(int thread, int index) const {
+  for (const BufferedStore& store : buffers_[thread]) {
+    if (store.cell == index) return true;
+  }
+  return false;
+}
+
+bool Memory::may_commit(int thread, int entry) const {
+  if (entry == 0) return true;
+  const BufferedStore& store = at(thread, entry);
+  if (store.release) return false;
+  for (int i = 0; i < entry; ++i) {
+    if (at(thread, i).cell == store.cell) return false;
+  }
+  return true;
+}
+
+std::uint64_t Memory::buffer_hash(int thread) const {
+  std::uint64_t hash = 0;
+  for (const BufferedStore& store : buffers_[thread]) {
+    hash = mix(hash, mix(static_cast<std::uint64_t>(store.cell), store.value));
+  }
+  return hash;
+}
+
+void Memory::commit_buffered(int thread, int entry) {
+  const BufferedStore store = at(thread, entry);
+  buffers_[thread].erase(buffers_[thread].begin() + entry);
   const std::uint64_t old = committed(store.cell);
   commit(store.cell, store.low_byte ? (old & ~0xffull) | (store.value & 0xff) : store.value);
+  read_at(thread, store.cell, now_);
 }
 
 void Memory::poison(const void* begin, std::size_t bytes) {

@@ -1,4 +1,5 @@
-// Memory as the model threads see it: cells, and per thread a store buffer as on x86 (TSO).
+// Memory as the model threads see it: cells, and per thread a store buffer as on x86 (TSO), or as
+// on weaker machines (explorer.h).
 //
 // A cell's committed value lies in the cell itself, so an object under test has its production
 // layout. What this file adds is bookkeeping by address: a hash of everything committed, which
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace relock::explore {
@@ -42,12 +44,29 @@ class Memory {
 
   // Thread's view: its own buffered stores over the committed value, byte by byte.
   std::uint64_t seen_by(int thread, int index);
-  void buffer(int thread, int index, std::uint64_t value, bool low_byte);
+  void buffer(int thread, int index, std::uint64_t value, bool low_byte, bool release);
   bool has_buffered(int thread) const { return !buffers_[thread].empty(); }
-  std::size_t buffered(int thread) const { return buffers_[thread].size(); }
-  int oldest_buffered(int thread) const { return buffers_[thread].front().cell; }
-  void commit_oldest(int thread);
+  bool has_buffered(int thread, int index) const;
+  int buffered(int thread) const { return static_cast<int>(buffers_[thread].size()); }
+  int buffered_cell(int thread, int entry) const { return at(thread, entry).cell; }
+  // On a weak machine: whether this store may become visible before those in front of it.
+  bool may_commit(int thread, int entry) const;
+  void commit_buffered(int thread, int entry);
+  // On a weak machine what is left in it does not follow from what the thread has done.
+  std::uint64_t buffer_hash(int thread) const;
   void drop_buffer(int thread) { buffers_[thread].clear(); }
+
+  // ---- what a weak machine may have loaded early ----
+
+  // Values other than the present one that the thread's load may give, the youngest first.
+  void earlier_values(int thread, int index, std::vector<std::uint64_t>& values);
+  // The thread has read the present value, or the `back`-th of earlier_values(); with `acquire`
+  // none of its later loads is older.
+  void has_read(int thread, int index, int back, bool acquire);
+  // None of the thread's loads from here on is older than now.
+  void catch_up(int thread) { views_[thread].floor = now_; }
+  // What the threads' loads may still give: part of a state.
+  std::uint64_t early_hash();
 
   void poison(const void* begin, std::size_t bytes);
   void unpoison(const void* begin);
@@ -64,7 +83,22 @@ class Memory {
     int cell;
     std::uint64_t value;
     bool low_byte;
+    bool release;
   };
+  struct Change {
+    int cell;
+    std::uint64_t old;
+  };
+  struct View {
+    int floor = 0;                              // in changes: what is older is seen
+    std::vector<std::pair<int, int>> has_read;  // cell, and the change it was read after
+  };
+
+  const BufferedStore& at(int thread, int entry) const {
+    return buffers_[thread][static_cast<std::size_t>(entry)];
+  }
+  int oldest_for(int thread, int index) const;
+  void read_at(int thread, int index, int time);
   struct Range {
     const std::uint8_t* begin;
     const std::uint8_t* end;
@@ -78,6 +112,9 @@ class Memory {
   std::vector<Cell> cells_;
   std::vector<int> table_;  // open addressing over addresses: index + 1, 0 is empty
   std::deque<BufferedStore> buffers_[kMaxThreads];
+  std::vector<Change> changes_;  // of committed values, in this execution
+  int now_ = 0;                  // how many
+  View views_[kMaxThreads];
   std::vector<Range> poisoned_;
   std::vector<Range> names_;
   std::uint64_t hash_ = 0;

@@ -98,9 +98,10 @@ struct Ordered {
 // The queue's head does not see the pending waiter, who was there before it.
 template <class Lock>
 struct HeadOvertakesPending : Mutation {
-  std::uint32_t loaded(const void* cell, std::uint32_t value) override {
+  std::uint64_t loaded(const void* cell, std::uint64_t value) override {
     if (cell != &Scenarios<Lock>::lock.word() || this_thread() != 2) return value;
-    return (value & Lock::Layout::kTailMask) != 0 ? value & ~Lock::Layout::kPending : value;
+    return (value & Lock::Layout::kTailMask) != 0 ? value & ~std::uint64_t{Lock::Layout::kPending}
+                                                  : value;
   }
 };
 

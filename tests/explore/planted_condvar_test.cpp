@@ -64,7 +64,7 @@ void add_planted_condvar_cases(std::vector<Case>& cases) {
   using C = CondPrograms;
   constexpr CallerBug kNone = CallerBug::kNone;
   const auto add = [&cases](const char* name, Program program, Bounds bounds, const char* reason) {
-    cases.push_back({std::string("planted in condvar: ") + name, std::move(program), bounds,
+    cases.push_back({std::string("planted: ") + name + "/condvar", std::move(program), bounds,
                      Expect::kFailure, reason});
   };
   add("a post that wakes nobody",

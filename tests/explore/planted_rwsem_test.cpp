@@ -63,7 +63,7 @@ void add_planted_rwsem_cases(std::vector<Case>& cases) {
     Bounds bounds;
     bounds.preemptions = 3;
     bounds.timeouts = timeouts;
-    cases.push_back({std::string("planted in rwsem: ") + name,
+    cases.push_back({std::string("planted: ") + name + "/rwsem",
                      R::crowd(setting, who, prefers_writers), bounds, Expect::kFailure, reason});
   };
   add("the readers' gate wakes nobody", planted<ReadersGateWakesNobody>(), "rw", "lost wakeup");
@@ -83,8 +83,8 @@ void add_planted_rwsem_cases(std::vector<Case>& cases) {
     setting.bug = planted<ChildKeepsGhosts>();
     Bounds bounds;
     bounds.preemptions = 3;
-    cases.push_back({"planted in rwsem: a forked child keeps ghosts",
-                     R::forking(setting, true, true), bounds, Expect::kFailure, ""});
+    cases.push_back({"planted: a forked child keeps ghosts/rwsem", R::forking(setting, true, true),
+                     bounds, Expect::kFailure, ""});
   }
 }
 

@@ -64,6 +64,45 @@ struct Scenarios {
     return program;
   }
 
+  // What one thread of a crowd does: 'l' locks, 't' tries, 'x' and 'y' wait until 10 s and 20 s,
+  // 'p' comes with a limit that has passed.
+  static void (*script_of(char each))() {
+    switch (each) {
+      case 't':
+        return [] {
+          if (lock.try_lock()) leave();
+        };
+      case 'x':
+        return [] {
+          if (lock.lock_until(&kSoon)) leave();
+        };
+      case 'y':
+        return [] {
+          if (lock.lock_until(&kLater)) leave();
+        };
+      case 'p':
+        return [] {
+          if (lock.lock_until(&kPast)) leave();
+        };
+      default:
+        return &visit;
+    }
+  }
+  static void leave() {
+    section.visit();
+    lock.unlock();
+  }
+
+  // One thread for each letter.
+  static Program crowd(const Setting& setting, const char* who) {
+    Program program = base(setting);
+    for (const char* each = who; *each != '\0'; ++each) {
+      program.threads.emplace_back(script_of(*each));
+    }
+    program.finish = [] { lock.check_free(); };
+    return program;
+  }
+
   // Each thread comes once, without data.
   static Program visits(const Setting& setting, int threads) {
     Program program = base(setting);
@@ -235,11 +274,16 @@ struct Scenarios {
   // What the thread that forks does with the lock, and its child.
   enum class Fork { kHolding, kReleased, kReleasedThenTries };
 
-  // T0 forks while others wait. The child uses the lock again and starts a thread that does so too;
-  // the parent's waiters are ghosts in its word.
-  static Program forking(const Setting& setting, Fork how) {
+  // T0 forks while others (`who`, as in crowd()) wait. The child uses the lock again and starts
+  // threads (`child`) that do so too; the parent's waiters are ghosts in its word.
+  static Program forking(const Setting& setting, Fork how, const char* who = "ll",
+                         const char* child = "l") {
     Program program = base(setting);
-    program.threads.emplace_back([how] {
+    for (const char* each = child; *each != '\0'; ++each) {
+      program.later.emplace_back(script_of(*each));
+    }
+    const auto started = static_cast<int>(program.later.size());
+    program.threads.emplace_back([how, started] {
       const bool holding = how == Fork::kHolding;
       lock.lock();
       if (!holding) lock.unlock();
@@ -247,7 +291,7 @@ struct Scenarios {
       orphaned = !holding && lock.is_held();  // by a thread that is not here: nobody can release it
       if (orphaned) return;
       if (holding) lock.unlock();
-      start_thread(0);
+      for (int i = 0; i < started; ++i) start_thread(i);
       if (how == Fork::kReleasedThenTries) {
         if (!lock.try_lock()) return;
         section.visit();
@@ -256,9 +300,9 @@ struct Scenarios {
         visit();
       }
     });
-    program.threads.emplace_back(&visit);
-    program.threads.emplace_back(&visit);
-    program.later.emplace_back(&visit);
+    for (const char* each = who; *each != '\0'; ++each) {
+      program.threads.emplace_back(script_of(*each));
+    }
     program.finish = [] {
       if (!orphaned) lock.check_free();
     };

@@ -30,7 +30,7 @@ void World::reset() {
     thread.history = mix(static_cast<std::uint64_t>(i) + 1, 0);
     thread.seen.clear();
     thread.fruitless = 0;
-    thread.loaded_past_buffer = thread.burning = false;
+    thread.went_past_buffer = thread.burning = thread.begun = false;
     thread.asleep = thread.napping = thread.has_deadline = false;
     thread.result = WaitResult::kWoken;
   }
@@ -39,6 +39,7 @@ void World::reset() {
   steps_ = 0;
   preemptions_left_ = bounds_.preemptions < 0 ? kNoLimit : bounds_.preemptions;
   delayed_left_ = bounds_.delayed_stores;
+  stale_left_ = bounds_.weak ? bounds_.stale_loads : 0;
   spurious_left_ = bounds_.spurious;
   timeouts_left_ = bounds_.timeouts;
   burnouts_left_ = bounds_.burnouts;
@@ -133,21 +134,31 @@ void World::collect(Point point) {
       if (!(may_go_on && i == current_) && enabled(i)) alternatives_.push_back({Step::kRun, i});
     }
   }
-  for (int i = 0; i < thread_count_; ++i) {
-    // A store that its thread has not read past may as well be committed when it was issued.
-    if (memory_.has_buffered(i) && (threads_[i].loaded_past_buffer || !enabled(i))) {
-      alternatives_.push_back({Step::kCommit, i});
-    }
-  }
+  collect_commits();
   if (alternatives_.empty()) {
     const int spinner = idle_spinner();
     if (spinner >= 0) alternatives_.push_back({Step::kIdle, spinner});
   }
   std::int64_t ns = 0;
-  if (timeouts_left_ > 0 && next_deadline(ns)) alternatives_.push_back({Step::kTime, -1});
+  const bool time_waits = bounds_.idle_time && !alternatives_.empty();
+  if (timeouts_left_ > 0 && !time_waits && next_deadline(ns))
+    alternatives_.push_back({Step::kTime, -1});
   if (alternatives_.empty() || spurious_left_ == 0) return;
   for (int i = 0; i < thread_count_; ++i) {
     if (threads_[i].asleep && !threads_[i].napping) alternatives_.push_back({Step::kSpurious, i});
+  }
+}
+
+// A store that its thread has done nothing after may as well be committed when it was issued.
+void World::collect_commits() {
+  for (int i = 0; i < thread_count_; ++i) {
+    const int length = memory_.buffered(i);
+    if (length == 0) continue;
+    if (!threads_[i].went_past_buffer && enabled(i) && !(bounds_.weak && length > 1)) continue;
+    alternatives_.push_back({Step::kCommit, i});
+    for (int entry = 1; bounds_.weak && entry < length; ++entry) {
+      if (memory_.may_commit(i, entry)) alternatives_.push_back({Step::kCommit, i, entry});
+    }
   }
 }
 
@@ -157,7 +168,7 @@ void World::apply(const Alternative& alternative) {
     case Step::kRun:
       break;
     case Step::kCommit:
-      commit_oldest(thread);
+      commit_buffered(thread, alternative.entry);
       break;
     case Step::kSpurious:
       --spurious_left_;
@@ -194,6 +205,7 @@ void World::wake(int thread, WaitResult result) {
 
 void World::run_thread(int thread) {
   Thread& next = threads_[thread];
+  next.begun = true;
   if (next.state == State::kSpinning || next.napping) {  // it sees a change
     next.fruitless = 0;
     if (next.asleep) wake(thread, WaitResult::kTimedOut);
@@ -207,8 +219,15 @@ void World::run_thread(int thread) {
 
 bool World::enabled(int thread) {
   const Thread& each = threads_[thread];
-  if (each.state == State::kReady) return true;
+  if (each.state == State::kReady) return each.begun || !bounds_.one_by_one || may_begin();
   return (each.state == State::kSpinning || each.napping) && sees_change(thread);
+}
+
+bool World::may_begin() {
+  for (int i = 0; i < thread_count_; ++i) {
+    if (threads_[i].begun && enabled(i)) return false;
+  }
+  return true;
 }
 
 bool World::sees_change(int thread) {
@@ -288,6 +307,9 @@ std::uint64_t World::key(Point point) {
   const auto left = static_cast<std::uint64_t>(delayed_left_ * 1000 + spurious_left_ * 100 +
                                                timeouts_left_ * 10 + burnouts_left_);
   key = mix(key, left * 2 + (epoch_ != 0 ? 1 : 0));
+  if (stale_left_ > 0) {
+    key = mix(key, memory_.early_hash() * 16 + static_cast<std::uint64_t>(stale_left_));
+  }
   // Who runs matters only where switching away from it costs something.
   const int runs = point == Point::kOperation ? current_ : kMaxThreads + static_cast<int>(point);
   key = mix(key, static_cast<std::uint64_t>(runs));
@@ -297,7 +319,7 @@ std::uint64_t World::key(Point point) {
 std::uint64_t World::thread_key(int thread) {
   const Thread& each = threads_[thread];
   std::uint64_t bits = static_cast<std::uint64_t>(each.state) | (each.asleep ? 8u : 0u) |
-                       (each.loaded_past_buffer ? 16u : 0u) |
+                       (each.went_past_buffer ? 16u : 0u) |
                        (static_cast<std::uint64_t>(each.result) << 5) |
                        (static_cast<std::uint64_t>(memory_.buffered(thread)) << 8) |
                        (static_cast<std::uint64_t>(each.fruitless) << 16);
@@ -309,6 +331,7 @@ std::uint64_t World::thread_key(int thread) {
     }
     bits |= rank << 32;
   }
+  if (bounds_.weak) bits += memory_.buffer_hash(thread);
   return mix(each.history, bits);
 }
 

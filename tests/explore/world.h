@@ -32,10 +32,12 @@ class World {
   bool learned() const { return learned_; }
 
   // ---- what ExplorePlatform calls ----
-  std::uint64_t load(const void* address, int bytes);
+  std::uint64_t load(const void* address, int bytes, MemoryOrder order);
   void store(void* address, int bytes, std::uint64_t value, bool low_byte, MemoryOrder order);
-  std::uint64_t update(void* address, int bytes, Update how, std::uint64_t operand);
-  bool compare_exchange(void* address, int bytes, std::uint64_t& expected, std::uint64_t desired);
+  std::uint64_t update(void* address, int bytes, Update how, std::uint64_t operand,
+                       MemoryOrder order);
+  bool compare_exchange(void* address, int bytes, std::uint64_t& expected, std::uint64_t desired,
+                        MemoryOrder order);
   void pause();
   WaitResult futex_wait(void* address, std::uint32_t expected, std::uint32_t bitset,
                         const Deadline* deadline);
@@ -76,6 +78,7 @@ class World {
   struct Alternative {
     Step step;
     int thread;
+    int entry = 0;  // of its buffer
   };
   struct Seen {
     int cell;  // kClock: the result of expired()
@@ -88,8 +91,9 @@ class World {
     std::uint64_t history = 0;
     std::vector<Seen> seen;
     int fruitless = 0;
-    bool loaded_past_buffer = false;
+    bool went_past_buffer = false;
     bool burning = false;
+    bool begun = false;
     bool asleep = false;  // in the futex queue
     bool napping = false;
     bool has_deadline = false;
@@ -112,9 +116,11 @@ class World {
   // world.cpp: scheduling
   void schedule(Point point);
   void collect(Point point);
+  void collect_commits();
   void apply(const Alternative& alternative);
   void run_thread(int thread);
   bool enabled(int thread);
+  bool may_begin();
   bool sees_change(int thread);
   void wake(int thread, WaitResult result);
   int idle_spinner();
@@ -131,8 +137,12 @@ class World {
   int arrive(const void* address, int bytes, Access access);
   void check_access(int index, int thread);
   void commit(int index, std::uint64_t value);
-  void commit_oldest(int thread);
+  void commit_buffered(int thread, int entry);
   void commit_all(int thread);
+  void commit_before(int index, MemoryOrder order);
+  void has_updated(int index, MemoryOrder order);
+  std::uint64_t weak_load(int index, MemoryOrder order);
+  void barrier();
   void saw(int cell, std::uint64_t value);
   void observe(std::uint64_t value);
   void note(const std::string& text);
@@ -153,6 +163,7 @@ class World {
   int steps_ = 0;
   int preemptions_left_ = 0;
   int delayed_left_ = 0;
+  int stale_left_ = 0;
   int spurious_left_ = 0;
   int timeouts_left_ = 0;
   int burnouts_left_ = 0;
@@ -164,6 +175,7 @@ class World {
   std::vector<std::int64_t> deadlines_;  // that somebody has mentioned and that are in reach
   std::vector<Plain> plain_;
   std::vector<Alternative> alternatives_;
+  std::vector<std::uint64_t> earlier_;
   std::string failure_;
   std::string trace_;
 };

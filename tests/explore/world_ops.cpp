@@ -128,12 +128,12 @@ void World::commit(int index, std::uint64_t value) {
   if (commit_hook_ != nullptr) commit_hook_(current_, memory_.cell(index).address, old, value);
 }
 
-void World::commit_oldest(int thread) {
-  const int index = memory_.oldest_buffered(thread);
+void World::commit_buffered(int thread, int entry) {
+  const int index = memory_.buffered_cell(thread, entry);
   check_access(index, thread);
   const std::uint64_t old = memory_.committed(index);
-  memory_.commit_oldest(thread);
-  if (!memory_.has_buffered(thread)) threads_[thread].loaded_past_buffer = false;
+  memory_.commit_buffered(thread, entry);
+  if (!memory_.has_buffered(thread)) threads_[thread].went_past_buffer = false;
   const std::uint64_t now = memory_.committed(index);
   const void* address = memory_.cell(index).address;
   if (tracing_) {
@@ -144,7 +144,7 @@ void World::commit_oldest(int thread) {
 }
 
 void World::commit_all(int thread) {
-  while (memory_.has_buffered(thread)) commit_oldest(thread);
+  while (memory_.has_buffered(thread)) commit_buffered(thread, 0);
 }
 
 void World::saw(int cell, std::uint64_t value) {
@@ -162,14 +162,18 @@ void World::observe(std::uint64_t value) {
   if (!plain_.empty()) history = mix(history, plain_hash());
 }
 
-std::uint64_t World::load(const void* address, int bytes) {
+std::uint64_t World::load(const void* address, int bytes, MemoryOrder order) {
   if (!running_) return raw_load(address, bytes);
   const int index = arrive(address, bytes, Access::kRead);
-  if (memory_.has_buffered(current_)) me().loaded_past_buffer = true;
-  const std::uint64_t value = memory_.seen_by(current_, index);
+  if (memory_.has_buffered(current_)) me().went_past_buffer = true;
+  const bool weak = bounds_.weak;
+  const std::uint64_t value = weak ? weak_load(index, order) : memory_.seen_by(current_, index);
   saw(index, value);
   observe(value);
-  if (tracing_) note(cell_name(address) + ": load " + hex(value));
+  if (tracing_) {
+    const bool early = weak && value != memory_.seen_by(current_, index);
+    note(cell_name(address) + ": load " + hex(value) + (early ? " (done early)" : ""));
+  }
   return value;
 }
 
@@ -183,7 +187,7 @@ void World::store(void* address, int bytes, std::uint64_t value, bool low_byte, 
     delayed = search_.choose(possible ? 2 : 1) == 1;
     if (delayed) --delayed_left_;
   }
-  memory_.buffer(current_, index, value, low_byte);
+  memory_.buffer(current_, index, value, low_byte, order != MemoryOrder::kRelaxed);
   if (tracing_) {
     note(cell_name(address) + (low_byte ? ": store byte " : ": store ") + hex(value) +
          (delayed && !ordered ? " (buffered)" : ""));
@@ -195,17 +199,19 @@ void World::store(void* address, int bytes, std::uint64_t value, bool low_byte, 
   observe(delayed ? 1 : 0);
 }
 
-std::uint64_t World::update(void* address, int bytes, Update how, std::uint64_t operand) {
+std::uint64_t World::update(void* address, int bytes, Update how, std::uint64_t operand,
+                            MemoryOrder order) {
   if (!running_) {
     const std::uint64_t old = raw_load(address, bytes);
     raw_store(address, bytes, apply_update(how, old, operand, bytes));
     return old;
   }
   const int index = arrive(address, bytes, Access::kBoth);
-  commit_all(current_);
+  commit_before(index, order);
   const std::uint64_t old = memory_.committed(index);
   const std::uint64_t now = apply_update(how, old, operand, bytes);
   commit(index, now);
+  has_updated(index, order);
   saw(index, now);
   observe(old);
   if (tracing_) {
@@ -216,7 +222,7 @@ std::uint64_t World::update(void* address, int bytes, Update how, std::uint64_t 
 }
 
 bool World::compare_exchange(void* address, int bytes, std::uint64_t& expected,
-                             std::uint64_t desired) {
+                             std::uint64_t desired, MemoryOrder order) {
   if (!running_) {
     const std::uint64_t old = raw_load(address, bytes);
     const bool same = old == expected;
@@ -225,10 +231,14 @@ bool World::compare_exchange(void* address, int bytes, std::uint64_t& expected,
     return same;
   }
   const int index = arrive(address, bytes, Access::kBoth);
-  commit_all(current_);
+  commit_before(index, MemoryOrder::kRelaxed);
   const std::uint64_t old = memory_.committed(index);
   const bool same = old == expected;
-  if (same) commit(index, desired);
+  if (same) {
+    commit_before(index, order);
+    commit(index, desired);
+  }
+  has_updated(index, same ? order : MemoryOrder::kAcquire);
   saw(index, same ? desired : old);
   observe(old);
   if (tracing_) {
@@ -274,7 +284,7 @@ WaitResult World::futex_wait(void* address, std::uint32_t expected, std::uint32_
   learned_ = learned_ || !slept_on.shared;
   slept_on.shared = true;  // a wake may come from elsewhere even if nobody writes the cell
   const int index = arrive(address, 4, Access::kRead);
-  commit_all(current_);
+  barrier();
   const std::uint64_t value = memory_.committed(index);
   observe(value);
   if (value != expected) {
@@ -297,6 +307,7 @@ WaitResult World::futex_wait(void* address, std::uint32_t expected, std::uint32_
   if (self.napping) saw(index, value);
   futex_queue_.push_back(current_);
   schedule(Point::kBlocked);
+  barrier();  // so is every switch from one thread to another
   self.seen.clear();
   observe(static_cast<std::uint64_t>(self.result) * 100 +
           static_cast<std::uint64_t>(self.fruitless));
@@ -310,7 +321,7 @@ WaitResult World::futex_wait(void* address, std::uint32_t expected, std::uint32_
 int World::futex_wake(const void* address, int count, std::uint32_t bitset) {
   if (!running_) return 0;
   schedule(Point::kOperation);
-  commit_all(current_);
+  barrier();
   int woken = 0;
   for (std::size_t i = 0; i < futex_queue_.size() && woken < count;) {
     const int sleeper = futex_queue_[i];
@@ -331,7 +342,7 @@ int World::futex_wake(const void* address, int count, std::uint32_t bitset) {
 
 std::int64_t World::now_ns() {
   if (!running_) return now_ns_;
-  if (timeouts_left_ > 0) schedule(Point::kOperation);
+  schedule(Point::kOperation);
   observe(static_cast<std::uint64_t>(now_ns_));
   return now_ns_;
 }
@@ -339,7 +350,7 @@ std::int64_t World::now_ns() {
 bool World::expired(const Deadline& deadline) {
   if (!running_) return deadline.ns <= now_ns_;
   mention(deadline);
-  if (timeouts_left_ > 0) schedule(Point::kOperation);
+  schedule(Point::kOperation);
   const bool result = deadline.ns <= now_ns_;
   me().seen.push_back({kClock, result ? 1u : 0u, deadline});
   observe(result ? 1 : 0);
@@ -349,6 +360,7 @@ bool World::expired(const Deadline& deadline) {
 
 std::uint32_t World::choose(std::uint32_t n) {
   if (!running_ || n <= 1) return 0;
+  schedule(Point::kOperation);
   const int taken = search_.choose(n <= 4 ? static_cast<int>(n) : 2);
   const std::uint32_t value = n <= 4 || taken == 1 ? static_cast<std::uint32_t>(taken) : n;
   const std::uint32_t result = n <= 4 ? value : (taken == 1 ? 0 : n - 1);
@@ -372,7 +384,10 @@ void World::poison(const void* begin, std::size_t bytes) {
 
 void World::start_thread(int index) {
   schedule(Point::kOperation);
-  threads_[static_cast<std::size_t>(index) + program_.threads.size()].state = State::kReady;
+  barrier();
+  const int thread = index + static_cast<int>(program_.threads.size());
+  threads_[thread].state = State::kReady;
+  memory_.catch_up(thread);
   observe(0);
 }
 
@@ -386,7 +401,7 @@ void World::become_forked_child() {
     memory_.drop_buffer(i);  // the parent will see those stores
   }
   futex_queue_.clear();
-  commit_all(current_);
+  barrier();
   ++epoch_;
   observe(epoch_);
 }
