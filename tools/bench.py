@@ -1,159 +1,134 @@
 #!/usr/bin/env python3
-"""Measures every lock against glibc's own, over threads and sections, with lockbench.
+"""Measures locks against glibc's own with lockbench, in interleaved rounds, and judges them.
 
-What a machine does besides changes from second to second, so locks are never measured one after
-the other: a round visits each point of the grid with glibc and with every lock in turn, in an order
-drawn anew, and a ratio is formed within its round. Shown are the medians over the rounds, and for
-the ratio the interval that holds its median with 95 % confidence (bootstrap over the rounds).
+A ratio is formed within its round. Shown are medians over the rounds, and for a ratio the interval
+that holds its median with 95 % confidence. A point misses its goal when the whole interval does.
 """
 
 import argparse
-import json
 import os
-import random
-import re
-import statistics
-import subprocess
 import sys
+import time
 
-BARE = "(none)"  # no library preloaded
-ROW = re.compile(r'^RELOCK_LOCK_ROW\(\w+,\s*"([^"]+)"', re.MULTILINE)
+from bench_plan import PRESETS, custom, lock_names
+from bench_report import print_text, write_markdown
+from bench_run import Bench, Log, Runs, duration_text, estimate_s, measure_all
 
 
 def numbers(text):
-    return [int(word) for word in re.split(r"[ ,]+", text.strip())]
+    return [int(word) for word in text.replace(",", " ").split()]
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build", help="where lockbench and librelock.so are")
-    parser.add_argument("--object", default="mutex", choices=["mutex", "spin", "cond", "rwlock"])
-    parser.add_argument("--threads", type=numbers, default="1,2,4,16,64")
-    parser.add_argument("--sections", type=numbers, default="0,200,2000", help="nanoseconds")
-    parser.add_argument("--think", type=int, default=200, help="nanoseconds, mean")
-    parser.add_argument("--line-reads", type=int, default=0,
-                        help="reads of the lock's own cache line inside the section")
-    parser.add_argument("--reads", type=int, default=90, help="per cent, with --object rwlock")
-    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE",
-                        help="for the runs with a lock of relock, for example RELOCK_VM=yes")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ms", type=int, default=200, help="one measurement")
-    parser.add_argument("--locks", default="", help="names, separated by commas; all by default")
-    parser.add_argument("--wait", default="adaptive", choices=["spin", "park", "adaptive"])
-    parser.add_argument("--json", default="", help="write every single run to this file")
-    return parser.parse_args()
+def setting(text):
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text}: not NAME=VALUE")
+    return name, value
 
 
-def lock_names():
-    here = os.path.dirname(os.path.abspath(__file__))
-    with open(os.path.join(here, "..", "locks", "lock_list.def"), encoding="utf-8") as table:
-        return ROW.findall(table.read())
+def parser():
+    default = os.environ.get
+    out = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    out.add_argument("--preset", choices=list(PRESETS), help="a set of points with its goals")
+    for name, make in PRESETS.items():
+        out.add_argument(f"--{name}", dest="preset", action="store_const", const=name,
+                         help=make.__doc__)
+    out.add_argument("--build", default="build", help="where lockbench and librelock.so are")
+    out.add_argument("--locks", default=default("BENCH_LOCKS", ""),
+                     help="names, separated by commas; all by default")
+    out.add_argument("--rounds", type=int, default=default("BENCH_ROUNDS"))
+    out.add_argument("--ms", type=int, default=default("BENCH_MS"), help="one measurement")
+    out.add_argument("--wait", default="adaptive", choices=["spin", "park", "adaptive"])
+    out.add_argument("--env", type=setting, action="append", default=[], metavar="NAME=VALUE",
+                     help="for the runs with a lock of relock, for example RELOCK_VM=yes")
+    out.add_argument("--think", type=int, default=200, help="nanoseconds, mean")
+    out.add_argument("--json", "--runs", dest="json", default="",
+                     help="append every single run to this file; default: a new one in bench-runs/")
+    out.add_argument("--from", dest="saved", nargs="+", metavar="FILE",
+                     help="measure nothing, report these files of runs")
+    out.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown")
+    out.add_argument("--estimate", action="store_true", help="say how long it would take, and end")
+    own = out.add_argument_group("without a preset")
+    own.add_argument("--object", default="mutex", choices=[
+        "mutex", "spin", "rwlock", "c11-mutex", "cond", "cond-pingpong", "cond-broadcast"])
+    own.add_argument("--threads", type=numbers, default="1,2,4,16,64")
+    own.add_argument("--sections", type=numbers, default="0,200,2000", help="nanoseconds")
+    own.add_argument("--line-reads", type=int, default=0,
+                     help="reads of the lock's own cache line inside the section")
+    own.add_argument("--reads", type=int, default=90, help="per cent, with --object rwlock")
+    own.add_argument("--roles", default="mixed", choices=["mixed", "fixed"])
+    return out
 
 
-def run_once(options, lock, threads, section):
-    command = [os.path.join(options.build, "lockbench"), "--json", "--object", options.object,
-               "--threads", str(threads), "--section", str(section),
-               "--think", str(options.think), "--ms", str(options.ms),
-               "--line-reads", str(options.line_reads), "--reads", str(options.reads)]
-    environment = {name: value for name, value in os.environ.items()
-                   if name != "LD_PRELOAD" and not name.startswith("RELOCK_")}
-    if lock != BARE:
-        environment["LD_PRELOAD"] = os.path.abspath(os.path.join(options.build, "librelock.so"))
-        environment["RELOCK_LOCK"] = lock
-        environment["RELOCK_WAIT"] = options.wait
-        environment.update(setting.split("=", 1) for setting in options.env)
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True,
-                              timeout=60 + options.ms / 1000, check=False)
-    except subprocess.TimeoutExpired:
-        sys.exit(f"bench: {lock}: {threads} threads, section {section} ns: hangs")
-    if done.returncode != 0 or done.stderr:
-        sys.exit(f"bench: {lock}: {threads} threads, section {section} ns: "
-                 f"exit status {done.returncode}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+def chosen_locks(options):
+    known = lock_names()
+    chosen = [name for name in options.locks.replace(",", " ").split() if name] or known
+    for name in chosen:
+        if name not in known:
+            print(f"bench: error: --locks: {name}: no such lock (accepted: {', '.join(known)})",
+                  file=sys.stderr)
+            sys.exit(2)
+    return chosen
 
 
-def measure(options, locks, points):
-    """All runs, as {(threads, section): {lock: [result of each round]}}."""
-    runs = {point: {lock: [] for lock in locks} for point in points}
-    total = options.rounds * len(points) * len(locks)
-    done = 0
-    for _ in range(options.rounds):
-        for point in random.sample(points, len(points)):
-            for lock in random.sample(locks, len(locks)):
-                runs[point][lock].append(run_once(options, lock, *point))
-                done += 1
-                if sys.stderr.isatty():
-                    print(f"\r{done}/{total} ", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+def make_plan(options):
+    options.cpus = len(os.sched_getaffinity(0))
+    make = PRESETS.get(options.preset, custom)
+    plan = make(options, chosen_locks(options))
+    options.rounds = options.rounds or plan.rounds
+    options.ms = options.ms or plan.ms
+    if options.rounds < 1 or options.ms < 1:
+        print("bench: error: --rounds, --ms: at least 1", file=sys.stderr)
+        sys.exit(2)
+    return plan
+
+
+def saved_runs(options):
+    runs = Runs()
+    for path in options.saved:
+        try:
+            runs.load(path)
+        except (OSError, TypeError, KeyError) as error:
+            print(f"bench: error: --from: {path}: {error}", file=sys.stderr)
+            sys.exit(2)
+    if not runs.headers:
+        print(f"bench: error: --from: {options.saved[0]}: holds no runs", file=sys.stderr)
+        sys.exit(2)
+    options.preset = options.preset or runs.headers[-1]["preset"]
     return runs
 
 
-def ratio_interval(ratios):
-    """Median, and the 95 % bounds of the median, by resampling the rounds."""
-    draw = random.Random(1)
-    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(1000))
-    return statistics.median(ratios), medians[25], medians[974]
-
-
-def print_point(options, point, runs):
-    threads, section = point
-    print(f"\n{options.object}, {threads} thread{'s' if threads > 1 else ''}, "
-          f"section {section} ns, think {options.think} ns")
-    print(f"  {'lock':<14} {'million/s':>10} {'spread':>7} {'to bare':>8} {'95 %':>13} "
-          f"{'Jain':>6} {'least':>6} {'p99.9 us':>9} {'CPU s/M':>8}")
-    for lock, results in runs.items():
-        rates = [result["per_second"] for result in results]
-        middle = statistics.median(rates)
-        spread = (max(rates) - min(rates)) / middle if middle else 0.0
-        ratios = [result["per_second"] / max(bare["per_second"], 1e-9)
-                  for result, bare in zip(results, runs[BARE])]
-        ratio, low, high = ratio_interval(ratios)
-        jain = statistics.median(result["jain"] for result in results)
-        least = statistics.median(result["least_to_mean"] for result in results)
-        tail = statistics.median(result["wait_ns"]["p99_9"] for result in results) / 1000
-        cpu = statistics.median(result["cpu_seconds_per_million"] for result in results)
-        print(f"  {lock:<14} {middle / 1e6:10.3f} {spread:7.0%} {ratio:8.2f} "
-              f"{low:6.2f}-{high:<6.2f} {jain:6.3f} {least:6.2f} {tail:9.1f} {cpu:8.3f}")
-
-
-def print_summary(locks, runs):
-    print("\ngeometric mean and worst ratio to bare glibc over the grid")
-    for lock in locks:
-        if lock == BARE:
-            continue
-        medians = [statistics.median(result["per_second"] / max(bare["per_second"], 1e-9)
-                                     for result, bare in zip(point[lock], point[BARE]))
-                   for point in runs.values()]
-        mean = statistics.geometric_mean(max(median, 1e-9) for median in medians)
-        print(f"  {lock:<14} {mean:6.2f} {min(medians):6.2f}")
+def new_runs(options, plan):
+    count, seconds = estimate_s(plan, options)
+    print(f"bench: {plan.name}: {count} runs of {options.ms} ms in {options.rounds} rounds, "
+          f"about {duration_text(seconds)}", file=sys.stderr)
+    if options.estimate:
+        sys.exit(0)
+    if os.getloadavg()[0] > 0.7:
+        print(f"bench: load is {os.getloadavg()[0]:.1f}: others use the machine", file=sys.stderr)
+    log = Log(options.json or time.strftime(f"bench-runs/{plan.name}-%Y%m%d-%H%M%S.jsonl"))
+    print(f"bench: every run is kept in {log.path}", file=sys.stderr)
+    runs = Runs()
+    measure_all(plan, options, Bench(options.build), log, runs)
+    return runs
 
 
 def main():
-    options = parse_arguments()
-    for name in ("threads", "sections"):
-        if isinstance(getattr(options, name), str):
-            setattr(options, name, numbers(getattr(options, name)))
-    known = lock_names()
-    chosen = [name for name in options.locks.split(",") if name] or known
-    for name in chosen:
-        if name not in known:
-            sys.exit(f"bench: {name}: no such lock (accepted: {', '.join(known)})")
-    locks = [BARE] + chosen
-    points = [(threads, section) for section in options.sections for threads in options.threads]
-    runs = measure(options, locks, points)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as output:
-            json.dump([{"threads": threads, "section_ns": section, "lock": lock, "runs": results}
-                       for (threads, section), by_lock in runs.items()
-                       for lock, results in by_lock.items()], output)
-    print(f"{options.rounds} rounds of {options.ms} ms, {os.cpu_count()} CPUs, "
-          f"RELOCK_WAIT={options.wait}; spread: (highest - lowest) / median")
-    for point in points:
-        print_point(options, point, runs[point])
-    print_summary(locks, runs)
+    options = parser().parse_args()
+    if options.saved:
+        runs = saved_runs(options)
+        plan = make_plan(options)
+    else:
+        plan = make_plan(options)
+        runs = new_runs(options, plan)
+    if options.markdown:
+        write_markdown(plan, runs, options.markdown)
+    try:
+        return 0 if print_text(plan, runs) else 1
+    except BrokenPipeError:
+        sys.stdout = None  # the reader has seen enough
+        return 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

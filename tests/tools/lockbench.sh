@@ -1,6 +1,5 @@
 #!/bin/bash
-# lockbench: its numbers agree with each other, it notices a lock that does not exclude, and the
-# driver of make bench runs.
+# lockbench: its numbers agree with each other, and it notices a lock that does not exclude.
 . "$(dirname "$(readlink -f "$0")")/common.sh" "$@"
 
 consistent='import json, sys
@@ -18,18 +17,70 @@ checks = {
     "least": abs(min(counts) / (sum(counts) / threads) - r["least_to_mean"]) < 0.001,
     "percentiles": waits["p50"] <= waits["p99"] <= waits["p99_9"] <= waits["longest"],
     "samples": 0 < waits["sampled"] <= r["operations"] + 2 * threads,
+    "stall": 0 <= r["longest_stall_ns"] <= r["seconds"] * 1e9,
+    "cpu": abs(r["cpu_seconds"] / r["operations"] * 1e6 - r["cpu_seconds_per_million"]) < 0.01 + (
+        0.01 * r["cpu_seconds_per_million"]),
     "exclusive": r["exclusive"] is True,
+    "rounds": "rounds_per_second" not in r or (
+        abs(r["rounds_per_second"] * threads / r["per_second"] - 1) < 0.01),
+    "roles": "readers" not in r or (
+        r["readers"]["operations"] + r["writers"]["operations"] == r["operations"]),
 }
 print(" ".join(name for name, good in checks.items() if not good) or "consistent")'
-for object in mutex spin cond rwlock; do
-  for threads in 1 2 5; do
+for object in mutex spin rwlock c11-mutex cond cond-pingpong cond-broadcast; do
+  for threads in 1 2 6; do
     try "$LOCKBENCH" --json --object $object --threads $threads --ms 60 --section 50 --think 50
     expect "lockbench: $object, $threads threads" \
       "$code:$err:$($PYTHON -c "$consistent" $threads <<<"$out")" "0::consistent"
   done
 done
-try "$LOCKBENCH" --json --alone --ms 40
-expect "lockbench: alone" "$code:$err:$($PYTHON -c "$consistent" 1 <<<"$out")" "0::consistent"
+for object in mutex spin cond cond-pingpong none; do
+  try "$LOCKBENCH" --json --alone --ms 40 --object $object
+  expect "lockbench: $object alone" "$code:$err:$($PYTHON -c "$consistent" 1 <<<"$out")" \
+    "0::consistent"
+done
+field() { $PYTHON -c 'import json, sys
+value = json.load(sys.stdin)
+for name in sys.argv[1].split("."): value = value[name]
+print(value)' "$1" <<<"$out"; }
+
+# Threads that only read, or only write, are counted apart.
+try "$LOCKBENCH" --json --object rwlock --roles fixed --reads 50 --threads 4 --ms 60 --think 2000
+expect "lockbench: fixed roles" "$code:$(field readers.threads):$(field writers.threads)" "0:2:2"
+expect "lockbench: writers' share is that of their own threads" "$($PYTHON -c 'import json, sys
+r = json.load(sys.stdin)
+writers = r["per_thread"][2:]
+print(sum(writers) == r["writers"]["operations"] and
+      abs(min(writers) * 2 / max(sum(writers), 1) - r["writers"]["least_to_mean"]) < 0.001)' \
+  <<<"$out")" True
+try "$LOCKBENCH" --json --section 1000 --think-x 4 --threads 1 --ms 60
+expect "lockbench: think time as a multiple" "$(field think_ns)" 4000
+expect "lockbench: think time takes its time" \
+  "$(awk -v r="$(field per_second)" 'BEGIN { print (r > 5000 && r < 230000) ? "yes" : r }')" yes
+try "$LOCKBENCH" --json --object cond-broadcast --ms 50
+expect "lockbench: a broadcast wakes 64" "$code:$(field threads)" "0:64"
+try "$LOCKBENCH" --json --line-reads 100000 --threads 1 --section 0 --ms 60
+expect "lockbench: reads of the line take their time" \
+  "$(awk -v r="$(field per_second)" 'BEGIN { print (r > 1 && r < 200000) ? "yes" : r }')" yes
+
+# The measured time is the real one: from before the first operation to after the last.
+before=$EPOCHREALTIME
+try "$LOCKBENCH" --json --object spin --threads 16 --ms 150
+wall=$(awk -v a="$before" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
+expect "lockbench: its seconds passed" "$(awk -v s="$(field seconds)" -v w="$wall" \
+  -v c="$(field cpu_seconds)" -v n="$(nproc)" \
+  'BEGIN { print (s >= 0.15 && s <= w && c <= s * n * 1.02 + 0.005) ? "yes" : s " of " w ", CPU " c }')" yes
+
+try "$LOCKBENCH" --limits --json
+expect "lockbench: limits" "$code:$err:$($PYTHON -c 'import json, sys
+r = json.load(sys.stdin)
+several = r["cpus"] > 1
+good = 0 < r["atomic_ns"] < 1000 and r["turns_per_ns"] > 0 and r["clock_ns"] > 0
+good = good and r["context_switch_ns"] > 50 and (r["futex_wake_ns"] > 50) == several
+print(good and (r["bounce_ns"] > 1) == several or r)' <<<"$out")" "0::True"
+try "$LOCKBENCH" --limits
+expect_match "lockbench: limits as text" "$code:$err:$out" \
+  "0::CPUs *atomic exchange *line bounce*futex wake to run*hand-over on one CPU*"
 try "$LOCKBENCH" --threads 2 --ms 40
 expect_match "lockbench: text" "$code:$err:$out" \
   "0::mutex, 2 threads, section 100 ns, *operations*Jain*p99.9*CPU*per thread*"
@@ -40,7 +91,8 @@ expect "lockbench: a section takes its time" \
   "$(awk -v r="$rate" 'BEGIN { print (r > 500 && r < 11500) ? "yes" : r }')" yes
 
 for bad in "--threads 0" "--threads 5000" "--threads x" "--object lock" "--section -1" "--ms 0" \
-  "--seconds 0" "--seconds nan" "--reads 101" "--bogus" "extra"; do
+  "--seconds 0" "--seconds nan" "--reads 101" "--think-x -1" "--think-x nan" "--roles both" \
+  "--turns 0" "--alone --object cond-broadcast" "--bogus" "extra"; do
   # shellcheck disable=SC2086
   try "$LOCKBENCH" $bad
   expect "lockbench: $bad is refused" "$code:$out:$(lines_in "$err")" "2::1"
@@ -64,17 +116,17 @@ for object in mutex spin rwlock; do
     "1:lockbench: error: the lock does not exclude: *"
 done
 
+try "$LOCKBENCH" --object none --threads 4 --ms 300 --section 500
+expect_match "lockbench: no lock at all is noticed" "$code:$err" \
+  "1:lockbench: error: the lock does not exclude: *"
+# A lock that never opens: the measurement does not end, and nobody takes it for a result.
+compile stuck.so -shared -fPIC <<'EOC'
+#include <pthread.h>
+int pthread_mutex_unlock(pthread_mutex_t* m) { return (void)m, 0; }
+EOC
+LD_PRELOAD="$scratch/stuck.so" timeout 2 "$LOCKBENCH" --json --threads 2 --ms 50 >"$scratch/out" 2>&1
+expect "lockbench: a lock that never opens gives no result" "$?:$(cat "$scratch/out")" "124:"
+
 expect "lockbench: needs libc alone" \
   "$(readelf -d "$LOCKBENCH" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')" "libc.so.6"
-try env BUILD="$BUILD" tools/bench.sh --rounds 1 --ms 20 --threads 1,2 --sections 0 \
-  --json "$scratch/bench.json"
-expect_match "bench: every lock is measured" "$code:$err" "0:"
-for name in $(lock_names); do
-  expect "bench: $name has its rows" "$(grep -c "^  $name  *[0-9]" <<<"$out")" 3
-done
-expect "bench: single runs are kept" "$($PYTHON -c 'import json, sys
-print(sum(len(row["runs"]) for row in json.load(open(sys.argv[1]))))' "$scratch/bench.json")" \
-  $((2 * ($(lock_names | wc -l) + 1)))
-try env BUILD="$BUILD" tools/bench.sh --locks nonsense
-expect_match "bench: an unknown lock is refused" "$code:$err" "1:bench: nonsense: no such lock *"
 exit $status
