@@ -4,7 +4,8 @@
 #   make test       everything that is checked on each change; installs what is missing first
 #   make test-slow  the same plus the long suites
 #   make demo       a contended program, its hottest locks, the same under other locks
-#   make bench      lockbench's grid, every lock against glibc
+#   make bench      lockbench's grid, auto against glibc, in a quarter of an hour: table and plot
+#   make bench-full the whole grid with every lock, about two hours
 #   make deps       installs the Debian packages that a build or a test finds missing
 #   make readme     the tables of locks and variables in README.md, from their .def files
 #   make format     clang-format over every source;  make format-check only looks
@@ -25,7 +26,7 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests test test-slow demo bench deps deps-test readme format format-check \
+.PHONY: all tests test test-slow demo bench bench-full deps deps-test readme format format-check \
   disasm clean
 all:
 
@@ -137,7 +138,7 @@ deps-test:
 	@tools/deps.sh $(sort $(missing_build) $(missing_tests))
 
 # A build without its headers fails once, in one line, instead of in every source.
-ifneq ($(if $(MAKECMDGOALS),$(filter all tests bench disasm $(BUILD)/%,$(MAKECMDGOALS)),all),)
+ifneq ($(if $(MAKECMDGOALS),$(filter all tests bench bench-full disasm $(BUILD)/%,$(MAKECMDGOALS)),all),)
 MISSING := $(strip $(missing_build))
 ifneq ($(MISSING),)
 $(error missing packages: $(MISSING) (make deps installs them))
@@ -245,7 +246,9 @@ demo: deps-test
 	$(build) all BUILD=$(BUILD)
 	@BUILD=$(BUILD) tests/programs/demo.sh
 bench: $(BUILD)/lockbench $(BUILD)/librelock.so
-	@BUILD=$(BUILD) $(if $(wildcard tools/bench.sh),tools/bench.sh,$(BUILD)/lockbench)
+	@BUILD=$(BUILD) tools/bench.sh --grid
+bench-full: $(BUILD)/lockbench $(BUILD)/librelock.so
+	@BUILD=$(BUILD) tools/bench.sh --grid --full
 disasm: $(BUILD)/librelock.so
 	@BUILD=$(BUILD) tests/build/fast_path.sh --listing
 

@@ -7,12 +7,18 @@ that holds its median with 95 % confidence. A point misses its goal when the who
 
 import argparse
 import os
+import re
 import sys
 import time
 
+from bench_grid import grid, write_grid_markdown
 from bench_plan import PRESETS, custom, lock_names
 from bench_report import print_text, write_markdown
 from bench_run import Bench, Log, Runs, duration_text, estimate_s, measure_all
+from bench_startup import report_startup
+from bench_svg import write_svg
+
+PRESETS["grid"] = grid
 
 
 def numbers(text):
@@ -26,6 +32,14 @@ def setting(text):
     return name, value
 
 
+def pattern(text):
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+    return text
+
+
 def parser():
     default = os.environ.get
     out = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -33,9 +47,15 @@ def parser():
     for name, make in PRESETS.items():
         out.add_argument(f"--{name}", dest="preset", action="store_const", const=name,
                          help=make.__doc__)
+    out.add_argument("--startup", action="store_true",
+                     help="what the library adds to the start of a program, at most 1 ms")
+    out.add_argument("--full", action="store_true", default=default("BENCH") == "full",
+                     help="--grid: every point and every lock, not a subset with auto alone")
     out.add_argument("--build", default="build", help="where lockbench and librelock.so are")
     out.add_argument("--locks", default=default("BENCH_LOCKS", ""),
                      help="names, separated by commas; all by default")
+    out.add_argument("--only", type=pattern, default=default("BENCH_ONLY", ""), metavar="REGEX",
+                     help="of a preset, the points whose description matches: '^mutex, 64 threads'")
     out.add_argument("--rounds", type=int, default=default("BENCH_ROUNDS"))
     out.add_argument("--ms", type=int, default=default("BENCH_MS"), help="one measurement")
     out.add_argument("--wait", default="adaptive", choices=["spin", "park", "adaptive"])
@@ -47,6 +67,7 @@ def parser():
     out.add_argument("--from", dest="saved", nargs="+", metavar="FILE",
                      help="measure nothing, report these files of runs")
     out.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown")
+    out.add_argument("--svg", metavar="FILE", help="--grid: write heat maps")
     out.add_argument("--estimate", action="store_true", help="say how long it would take, and end")
     own = out.add_argument_group("without a preset")
     own.add_argument("--object", default="mutex", choices=[
@@ -74,7 +95,13 @@ def chosen_locks(options):
 def make_plan(options):
     options.cpus = len(os.sched_getaffinity(0))
     make = PRESETS.get(options.preset, custom)
+    if make is grid and not options.full:
+        options.locks = options.locks or "auto"
     plan = make(options, chosen_locks(options))
+    plan.comparisons = [one for one in plan.comparisons if re.search(options.only, str(one.point))]
+    if not plan.comparisons:
+        print(f"bench: error: --only: {options.only}: no point matches", file=sys.stderr)
+        sys.exit(2)
     options.rounds = options.rounds or plan.rounds
     options.ms = options.ms or plan.ms
     if options.rounds < 1 or options.ms < 1:
@@ -95,6 +122,12 @@ def saved_runs(options):
         print(f"bench: error: --from: {options.saved[0]}: holds no runs", file=sys.stderr)
         sys.exit(2)
     options.preset = options.preset or runs.headers[-1]["preset"]
+    if options.preset == "grid":
+        # The whole grid, and every lock there are runs of; what was not measured is not shown.
+        options.full = True
+        options.locks = options.locks or ",".join(
+            name for name in lock_names()
+            if any(name in by_lock for by_lock in runs.by_point.values()))
     return runs
 
 
@@ -106,23 +139,39 @@ def new_runs(options, plan):
         sys.exit(0)
     if os.getloadavg()[0] > 0.7:
         print(f"bench: load is {os.getloadavg()[0]:.1f}: others use the machine", file=sys.stderr)
-    log = Log(options.json or time.strftime(f"bench-runs/{plan.name}-%Y%m%d-%H%M%S.jsonl"))
+    path = options.json or time.strftime(f"bench-runs/{plan.name}-%Y%m%d-%H%M%S.jsonl")
+    log = Log(path)
+    if options.preset == "grid":
+        options.markdown = options.markdown or os.path.splitext(path)[0] + ".md"
+        options.svg = options.svg or os.path.splitext(path)[0] + ".svg"
     print(f"bench: every run is kept in {log.path}", file=sys.stderr)
     runs = Runs()
     measure_all(plan, options, Bench(options.build), log, runs)
     return runs
 
 
+def write_files(options, plan, runs):
+    if options.markdown:
+        write = write_grid_markdown if options.preset == "grid" else write_markdown
+        write(plan, runs, options.markdown)
+        print(f"bench: tables: {options.markdown}", file=sys.stderr)
+    if options.svg and options.preset == "grid":
+        write_svg(plan, runs, options.svg)
+        print(f"bench: plot: {options.svg}", file=sys.stderr)
+
+
 def main():
     options = parser().parse_args()
+    if options.startup:
+        met = report_startup(options.build, options.rounds or 100, chosen_locks(options))
+        return 0 if met else 1
     if options.saved:
         runs = saved_runs(options)
         plan = make_plan(options)
     else:
         plan = make_plan(options)
         runs = new_runs(options, plan)
-    if options.markdown:
-        write_markdown(plan, runs, options.markdown)
+    write_files(options, plan, runs)
     try:
         return 0 if print_text(plan, runs) else 1
     except BrokenPipeError:
@@ -131,4 +180,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -2,13 +2,13 @@
 
 With c CPUs, t threads, p = min(c, t) of them running, section s, think time z, one atomic exchange
 a, one line bounce b, one wake-up w (the cheaper of a futex wake on another CPU and a hand-over on
-the same), and the loop of lockbench around it l, all in nanoseconds, an operation takes at least
+the same), all in nanoseconds, an operation takes at least
 
-  mutex           max(s + 2a, (s + z + 2a + l) / p)   two atomics: lock, and an unlock that may have
-                                                      to wake somebody
-  spin            the same with 1a                    the unlock is a store
-  alone           the same with none                  a process of one thread needs no atomics
-  rwlock          max((1 - r) s + r s / p + 2a, (s + z + 2a + l) / p)    r: share of reads
+  mutex           max(s + 2a, (s + z + 2a) / p)    two atomics: lock, and an unlock that may have
+                                                   to wake somebody
+  spin            the same with 1a                 the unlock is a store
+  alone           the same with none               a process of one thread needs no atomics
+  rwlock          max((1 - r) s + r s / p + 2a, (s + z + 2a) / p)    r: share of reads
   cond-pingpong   max(s + 2a, (w + s + z) / min(c, pairs))           every turn wakes a thread
   cond-broadcast  max(s + 2a, (switch + z) / c)                      every waiter is switched to
 
@@ -29,13 +29,13 @@ def atomics_ns(point, limits):
     return (1 if point.object == "spin" else 2) * limits["atomic_ns"]
 
 
-def limit_per_second(point, limits, loop_ns=0.0, alternating=False):
+def limit_per_second(point, limits, alternating=False):
     """Operations per second that the model above allows, or None where it says nothing."""
     cpus = max(limits["cpus"], 1)
     running = min(cpus, point.threads)
     atomics = atomics_ns(point, limits)
     section, think = point.section, point.think
-    serial, cycle = section + atomics, section + think + atomics + loop_ns
+    serial, cycle = section + atomics, section + think + atomics
     if point.object == "rwlock":
         reads = point.reads / 100
         serial = (1 - reads) * section + reads * section / running + atomics

@@ -3,7 +3,7 @@
 import statistics
 
 from bench_limits import limit_per_second
-from bench_stats import (METRICS, Goal, interval, mean_ratio, measured, misses, ratios_of, short,
+from bench_stats import (Goal, interval, mean_ratio, measured, misses, ratios_of, short,
                          sound, spread, values_of, verdict)
 
 
@@ -65,26 +65,36 @@ def shown_cell(plan, judged):
     return str(judged.ratio(metric))
 
 
-def limits_text(header):
-    limits = header["limits"]
-    return (f"one atomic {limits['atomic_ns']:.1f} ns, line bounce {limits['bounce_ns']:.0f} ns, "
-            f"futex wake to run {limits['futex_wake_ns'] / 1000:.1f} us, hand-over on one CPU "
-            f"{limits['context_switch_ns'] / 1000:.1f} us, loop without a lock "
-            f"{header['loop_ns']:.1f} ns")
+def limits_text(runs):
+    """What the hardware takes, median and range over the rounds."""
+    middle = runs.middle_limits()
+
+    def text(name, unit_ns, unit):
+        values = [limits[name] / unit_ns for limits in runs.limits]
+        spread_text = f" ({min(values):.3g}-{max(values):.3g})" if len(values) > 1 else ""
+        return f"{middle[name] / unit_ns:.3g}{spread_text} {unit}"
+    return (f"one atomic {text('atomic_ns', 1, 'ns')}, line bounce {text('bounce_ns', 1, 'ns')}, "
+            f"futex wake to run {text('futex_wake_ns', 1000, 'us')}, "
+            f"hand-over on one CPU {text('context_switch_ns', 1000, 'us')}, "
+            f"loop without a lock {runs.headers[-1]['loop_ns']:.1f} ns")
 
 
-def print_head(plan, headers):
-    header = headers[-1]
+def print_head(plan, runs):
+    headers, header = runs.headers, runs.headers[-1]
     print(f"{plan.title}\n{header['processor']}, {header['cpus']} CPUs, Linux {header['kernel']}; "
           f"{sum(one['rounds'] for one in headers)} rounds of {header['ms']} ms; "
           f"load {header['load']}")
-    print(f"limits: {limits_text(header)}")
+    print(f"limits: {limits_text(runs)}")
     print("spread: (highest - lowest) / median of single runs; 95 %: of the median ratio, by "
           "bootstrap over paired rounds;\nlimit: share of what the hardware allows "
           "(tools/bench_limits.py)")
 
 
-def print_point(plan, judged, header):
+def point_limit(point, runs, alternating=False):
+    return limit_per_second(point, runs.middle_limits(), alternating)
+
+
+def print_point(plan, judged, runs):
     """All locks at one point."""
     comparison = judged[0].comparison
     print(f"\n{comparison.point}")
@@ -92,8 +102,7 @@ def print_point(plan, judged, header):
     print(f"  {'lock':<15} {'million/s':>9} {'spread':>6} {'to ' + comparison.baseline.name:>9} "
           f"{'95 %':>13} {'Jain':>6} {'least':>5} {'p99.9 us':>9} {'longest ms':>10} "
           f"{'CPU s/M':>8} {'limit':>6}  verdict")
-    loop_ns = header["loop_alone_ns" if comparison.point.alone else "loop_ns"]
-    limit = limit_per_second(comparison.point, header["limits"], loop_ns)
+    limit = point_limit(comparison.point, runs)
     for one in judged:
         if not sound(one.runs):
             print(f"  {one.subject.name:<15} {one.verdict()}")
@@ -129,29 +138,47 @@ def mean_lines(plan, judged):
     return lines
 
 
-def verdicts(judged):
+def mean_verdicts(plan, judged):
+    """(title, interval, goal) for each goal that concerns a mean over points."""
+    found = []
+    for name, title, concerns, goal in plan.mean_goals:
+        mine = [one for one in judged if one.subject.name == name and concerns(one.point)]
+        if mine:
+            found.append((f"{name}, {title}",
+                          mean_ratio(goal.metric, [(one.runs, one.baseline) for one in mine]),
+                          goal))
+    return found
+
+
+def verdicts(plan, judged):
     """One line for each missed goal, and how many were judged."""
+    means = mean_verdicts(plan, judged)
     lines = [f"{one.point}, {one.subject.name}: {goal.metric} {value}, "
              f"goal {'at most' if goal.at_most else 'at least'} {goal.bound:g}: "
              f"{verdict(goal, value)}"
              for one in judged for goal, value in one.missed()]
+    lines += [f"{title}: {goal.metric} {value}, goal {'at most' if goal.at_most else 'at least'} "
+              f"{goal.bound:g}: {verdict(goal, value)}"
+              for title, value, goal in means if misses(goal, value) is not None]
     lines += [f"{one.point}, {one.subject.name}: FAILED: {one.errors[0]}"
               for one in judged if one.failed()]
-    return lines, sum(len(one.goals) for one in judged)
+    return lines, len(means) + sum(len(one.goals) for one in judged)
 
 
 def print_text(plan, runs):
     judged = judge(plan, runs)
-    print_head(plan, runs.headers)
+    print_head(plan, runs)
     for comparison in plan.comparisons:
         of_point = [one for one in judged if one.comparison is comparison]
         if of_point:
-            print_point(plan, of_point, runs.headers[-1])
+            print_point(plan, of_point, runs)
     metric = "throughput" if plan.shown == "least" else plan.shown
     print(f"\n{metric} over the baseline's: geometric mean (95 %), worst point, points missed")
     for name, mean, worst, missed, points in mean_lines(plan, judged):
         print(f"  {name:<15} {str(mean):<20} {short(worst):>6} {missed:>4} of {points}")
-    lines, goals = verdicts(judged)
+    for title, value, goal in mean_verdicts(plan, judged):
+        print(f"  {title}: {goal.metric} {value}, {verdict(goal, value)}")
+    lines, goals = verdicts(plan, judged)
     print(f"\n{goals} goals, {len(lines)} MISSED" if goals or lines else "")
     for line in lines:
         print(f"  {line}")
@@ -189,9 +216,9 @@ def write_markdown(plan, runs, path):
         lines.append("Where there are three numbers: all threads / readers / writers.")
     else:
         lines.append("Median of the paired ratios (95 % interval of that median). "
-                     f"Limits here: {limits_text(header)}.")
+                     f"Limits here: {limits_text(runs)}.")
     lines += markdown_tables(plan, judged)
-    found, goals = verdicts(judged)
+    found, goals = verdicts(plan, judged)
     if goals:
         lines.append(f"\n{goals} goals, {len(found)} missed" + (":\n" if found else "."))
         lines += [f"- {line}" for line in found]
@@ -199,4 +226,3 @@ def write_markdown(plan, runs, path):
         output.write("\n".join(lines) + "\n")
 
 
-__all__ = ["METRICS", "judge", "print_text", "write_markdown", "Judged"]

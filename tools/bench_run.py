@@ -22,6 +22,7 @@ class Runs:
 
     def __init__(self):
         self.headers = []
+        self.limits = []  # of each round: where the host puts our CPUs changes them
         self.by_point = {}
 
     def add(self, point, name, round_key, result):
@@ -29,6 +30,11 @@ class Runs:
 
     def of(self, point, subject):
         return self.by_point.get(point, {}).get(subject.name, {})
+
+    def middle_limits(self):
+        """The median of each limit over the rounds."""
+        return {name: statistics.median(limits[name] for limits in self.limits)
+                for name in self.limits[0]}
 
     def load(self, path):
         """Adds what a file of runs holds; a line that was cut short ends the file."""
@@ -40,6 +46,9 @@ class Runs:
                     break
                 if "preset" in record:
                     self.headers.append(record)
+                    continue
+                if "limits" in record:
+                    self.limits.append(record["limits"])
                     continue
                 self.add(Point(**record["point"]), record["lock"],
                          (record["session"], record["round"]), record["result"])
@@ -72,7 +81,7 @@ class Bench:
         for path in (self.lockbench, self.library):
             if not os.path.exists(path):
                 sys.exit(f"bench: {path}: missing (make builds it)")
-        self.limits = self.call(["--limits"], clean_environment(), 30)
+        self.turns_per_ns = self.limits()["turns_per_ns"]
         self.loop_ns = {alone: self.loop(alone) for alone in (False, True)}
 
     def call(self, arguments, environment, timeout_s):
@@ -86,16 +95,22 @@ class Bench:
             return {"error": f"exit status {done.returncode}: {done.stderr.strip()[:300]}"}
         return json.loads(done.stdout)
 
+    def limits(self):
+        answer = self.call(["--limits"], clean_environment(), 60)
+        if "error" in answer:
+            sys.exit(f"bench: error: lockbench --limits: {answer['error']}")
+        return answer
+
     def loop(self, alone):
-        """What an operation takes in nanoseconds without any lock."""
+        """What an operation takes in nanoseconds without any lock, at its fastest."""
         arguments = ["--object", "none", "--section", "0", "--ms", "40", *self.calibration()]
         arguments += ["--alone"] if alone else ["--threads", "1"]
         runs = [self.call(arguments, clean_environment(), 30) for _ in range(5)]
-        return statistics.median(1e9 / run["per_second"] for run in runs)
+        return min(1e9 / run["per_second"] for run in runs)
 
     def calibration(self):
         # One for all runs: a processor that is slow while it calibrates would get shorter sections.
-        return ["--turns", str(self.limits["turns_per_ns"])]
+        return ["--turns", str(self.turns_per_ns)]
 
     def measure(self, point, subject, ms):
         environment = clean_environment()
@@ -130,7 +145,7 @@ def describe(plan, options, bench):
             "arguments": sys.argv[1:], "rounds": options.rounds, "ms": options.ms,
             "processor": processor(), "cpus": options.cpus, "kernel": os.uname().release,
             "version": command_output(["git", "describe", "--always", "--dirty"]),
-            "load": round(os.getloadavg()[0], 2), "limits": bench.limits,
+            "load": round(os.getloadavg()[0], 2), "turns_per_ns": bench.turns_per_ns,
             "loop_ns": bench.loop_ns[False], "loop_alone_ns": bench.loop_ns[True]}
 
 
@@ -170,6 +185,8 @@ def measure_all(plan, options, bench, log, runs):
     progress = Progress(estimate_s(plan, options)[0])
     try:
         for number in range(options.rounds):
+            runs.limits.append(bench.limits())
+            log.write({"session": header["session"], "round": number, "limits": runs.limits[-1]})
             for one in random.sample(plan.comparisons, len(plan.comparisons)):
                 subjects = one.all_subjects()
                 for order, subject in enumerate(random.sample(subjects, len(subjects))):

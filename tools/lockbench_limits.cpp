@@ -26,6 +26,7 @@ struct Game {
   int trips = 0;
   bool sleeps = false;  // waits in the kernel, not in a loop
   bool pinned = true;
+  int woken = 0;                          // in this batch: passings that found the other asleep
   std::uint64_t fastest_ns = UINT64_MAX;  // batch
 };
 
@@ -45,12 +46,19 @@ void await_turn(Game* game, std::uint32_t mine) {
 
 void pass_turn(Game* game, std::uint32_t mine) {
   __atomic_store_n(&game->turn, 1 - mine, __ATOMIC_RELEASE);
-  if (game->sleeps) syscall(SYS_futex, &game->turn, FUTEX_WAKE_PRIVATE, 1);
+  if (game->sleeps && syscall(SYS_futex, &game->turn, FUTEX_WAKE_PRIVATE, 1) == 1)
+    __atomic_add_fetch(&game->woken, 1, __ATOMIC_RELAXED);
+}
+
+// A turn that came back before its owner had fallen asleep says nothing about waking.
+bool tells(const Game* game) {
+  return !game->sleeps || __atomic_load_n(&game->woken, __ATOMIC_RELAXED) * 10 > game->trips * 18;
 }
 
 void play(Game* game, std::uint32_t me) {
   if (!pin_to(game->cpus[me])) __atomic_store_n(&game->pinned, false, __ATOMIC_RELAXED);
   for (int batch = 0; batch < kBatches; ++batch) {
+    if (me == 0) __atomic_store_n(&game->woken, 0, __ATOMIC_RELAXED);
     pthread_barrier_wait(&game->start);
     const std::uint64_t begin = now_ns();
     for (int i = 0; i < game->trips; ++i) {
@@ -60,7 +68,7 @@ void play(Game* game, std::uint32_t me) {
     if (me == 0) {
       await_turn(game, 0);
       const std::uint64_t taken = now_ns() - begin;
-      if (taken < game->fastest_ns) game->fastest_ns = taken;
+      if (tells(game) && taken < game->fastest_ns) game->fastest_ns = taken;
     }
   }
 }
@@ -75,8 +83,8 @@ void* second_player(void* game) {
   return nullptr;
 }
 
-// Nanoseconds for one passing of the turn in the fastest batch, or 0 when threads could not run on
-// those CPUs.
+// Nanoseconds for one passing of the turn in the fastest batch, or 0 when it cannot be measured
+// here.
 double passing_ns(int cpu, int other_cpu, int trips, bool sleeps) {
   static Game game;
   game = Game{};
@@ -94,7 +102,7 @@ double passing_ns(int cpu, int other_cpu, int trips, bool sleeps) {
   pthread_join(first, nullptr);
   if (both) pthread_join(second, nullptr);
   pthread_barrier_destroy(&game.start);
-  if (!game.pinned) return 0;
+  if (!game.pinned || game.fastest_ns == UINT64_MAX) return 0;
   return static_cast<double>(game.fastest_ns) / (2.0 * trips);
 }
 

@@ -48,27 +48,65 @@ EOS
 chmod +x "$scratch/build/lockbench"
 for preset in overcommit fairness; do
   try env BUILD="$scratch/build" tools/bench.sh --$preset --rounds 1 --runs "$scratch/$preset.jsonl" \
-    --locks auto,ticket,cna,qspinlock --markdown "$scratch/$preset.md"
+    --locks auto,ticket,cna,qspinlock --markdown "$scratch/$preset.md" --only ', (64|8) threads'
   expect "bench: $preset: missed goals are the exit status" "$code" 1
   expect "bench: $preset: a lock that breaks is named at each point" \
     "$(grep -c '^  qspinlock  *FAILED: exit status 1: lockbench: error: broken' <<<"$out")" \
-    $([ $preset = overcommit ] && echo 40 || echo 45)
+    $([ $preset = overcommit ] && echo 16 || echo 18)
   expect "bench: $preset: auto meets its goals" "$(grep -c '^  auto .*ok$' <<<"$out")" \
-    $([ $preset = overcommit ] && echo 40 || echo 45)
+    $([ $preset = overcommit ] && echo 16 || echo 18)
   cp "$scratch/out" "$scratch/$preset.out"
 done
 expect "bench: overcommit: by how much a goal is missed" \
   "$(grep '^  ticket .*MISSED' "$scratch/overcommit.out" | sed 's/.*  //' | sort | uniq -c |
-    sed 's/^ *//' | paste -sd,)" "20 MISSED by 0.10,20 MISSED by 0.30"
+    sed 's/^ *//' | paste -sd,)" "8 MISSED by 0.10,8 MISSED by 0.30"
 expect "bench: fairness: by how much a goal is missed" \
   "$(grep '^  cna .*MISSED' "$scratch/fairness.out" | sed 's/.*  //' | sort | uniq -c |
-    sed 's/^ *//')" "45 MISSED by 0.15"
+    sed 's/^ *//')" "18 MISSED by 0.15"
 expect "bench: fairness: a slow lock is not an unfair one" \
-  "$(grep -c '^  ticket .*ok$' "$scratch/fairness.out")" 45
+  "$(grep -c '^  ticket .*ok$' "$scratch/fairness.out")" 18
 expect "bench: overcommit: Markdown has a row for each number of threads" \
   "$(grep -cE '^\| (4|8|16|32|64|[0-9]+) \|.*\| 0\.70 \(0\.70-0\.70\) \*\*missed\*\* \|.*\| FAILED \|$' \
-    "$scratch/overcommit.md")" 40
+    "$scratch/overcommit.md")" 16
 try env BUILD=/nowhere tools/bench.sh --from "$scratch/overcommit.jsonl" \
-  --locks auto,ticket,cna,qspinlock
+  --locks auto,ticket,cna,qspinlock --only ', (64|8) threads'
 expect "bench: saved runs give the same report" "$code:$out" "1:$(cat "$scratch/overcommit.out")"
+
+try env BUILD="$scratch/build" tools/bench.sh --grid --rounds 1 --runs "$scratch/grid.jsonl" \
+  --only '^(mutex|cond-broadcast)' --locks auto
+expect "bench: grid: a goal that is missed" \
+  "$code:$(sed -n 's/^  \(cond-broadcast, 64 .*\)/\1/p' <<<"$out" | grep -c 'goal at least 1.5: MISSED by 0.50$')" \
+  "1:7"
+expect "bench: grid: and one that concerns a mean" \
+  "$(grep -c '^- auto, all mutex points: throughput 1.00 (1.00-1.00), goal at least 1.2: MISSED by 0.20' \
+    "$scratch/grid.md")" 2
+expect "bench: grid: seven rows of ten columns for mutexes" \
+  "$(sed -n '/^mutex, auto;/,/^cond/p' "$scratch/grid.md" |
+    grep -cE '^\| (1|2|4|8|16|32|64) \|( 1\.00 \|){10}$')" 7
+expect "bench: grid: a row for each run lock and point" \
+  "$(grep -cE '^\| [0-9]+ \| section .*\| (auto|\(none\)) \|' "$scratch/grid.md")" 196
+expect "bench: grid: a plot with a cell for each point" "$($PYTHON -c 'import sys
+from xml.etree import ElementTree
+cells = [group for group in ElementTree.parse(sys.argv[1]).iter("{http://www.w3.org/2000/svg}g")]
+print(len(cells), {group.find("{http://www.w3.org/2000/svg}text").text for group in cells})' \
+  "$scratch/grid.svg")" "98 {'1.00'}"
+try env BUILD="$scratch/build" BENCH=full tools/bench.sh --grid --estimate
+expect_match "bench: grid: the whole of it says how long" "$code:$err" "0:bench: grid: * about * h"
+try env BUILD="$scratch/build" tools/bench.sh --vm --only nothing
+expect_match "bench: no point matches" "$code:$out:$err" "2::bench: error: --only: nothing: *"
+
+# A measurement that is broken off shows what it has.
+sed -i '2i sleep 0.05' "$scratch/build/lockbench"
+env --default-signal=INT BUILD="$scratch/build" tools/bench.sh --vm --runs "$scratch/cut.jsonl" \
+  >"$scratch/out" 2>"$scratch/err" &
+for _ in $(seq 200); do
+  [ "$(grep -c '"result"' "$scratch/cut.jsonl" 2>/dev/null)" -gt 8 ] 2>/dev/null && break
+  sleep 0.1
+done
+kill -INT $!
+wait $!
+kept=$(grep -c '"result"' "$scratch/cut.jsonl")
+expect "bench: Ctrl-C shows what was measured" \
+  "$(grep -c 'interrupted' "$scratch/err"):$(($(grep -cE '^  ticket(-backoff)? +[0-9]' "$scratch/out") > 5)):$((kept > 5))" \
+  "1:1:1"
 exit $status

@@ -76,7 +76,8 @@ expect "lockbench: limits" "$code:$err:$($PYTHON -c 'import json, sys
 r = json.load(sys.stdin)
 several = r["cpus"] > 1
 good = 0 < r["atomic_ns"] < 1000 and r["turns_per_ns"] > 0 and r["clock_ns"] > 0
-good = good and r["context_switch_ns"] > 50 and (r["futex_wake_ns"] > 50) == several
+# On a busy machine nobody may have slept when woken: 0, not measured.
+good = good and all(r[name] == 0 or r[name] > 50 for name in ("context_switch_ns", "futex_wake_ns"))
 print(good and (r["bounce_ns"] > 1) == several or r)' <<<"$out")" "0::True"
 try "$LOCKBENCH" --limits
 expect_match "lockbench: limits as text" "$code:$err:$out" \
