@@ -91,6 +91,7 @@ class Plan:
     rounds: int
     ms: int
     shown: str = "throughput"  # the metric of the tables
+    rates: bool = False  # tables show millions per second too
     mean_goals: list = field(default_factory=list)  # (lock, title, test of a point, Goal)
 
 
@@ -163,7 +164,7 @@ def powerpc(options, locks):
                 [Comparison(Point(kind, threads * options.cpus, line_reads=reads), subjects,
                             baseline)
                  for kind in ("mutex", "spin") for reads in (0, 255) for threads in (1, 4, 16)],
-                5, 300)
+                5, 300, rates=True)
 
 
 def uncontended(options, _):
@@ -178,8 +179,8 @@ def uncontended(options, _):
     comparisons += [Comparison(Point(kind, 1, alone=alone), [auto], goals={"auto": once})
                     for kind, alone in (("mutex", True), ("spin", False), ("spin", True),
                                         ("c11-mutex", False), ("rwlock", False))]
-    return Plan("uncontended", "Time of an uncontended lock+unlock, over glibc's", comparisons, 11,
-                100, shown="lock time")
+    return Plan("uncontended", "Time of an uncontended lock+unlock, over glibc's", comparisons, 21,
+                50, shown="lock time")
 
 
 PRESETS = {"overcommit": overcommit, "fairness": fairness, "vm": vm, "powerpc": powerpc,

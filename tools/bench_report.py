@@ -62,7 +62,8 @@ def shown_cell(plan, judged):
     if metric == "least":
         goals = judged.goals or [Goal("least", 0, paired=False)]
         return " / ".join(short(judged.middle(goal.metric)) for goal in goals)
-    return str(judged.ratio(metric))
+    rate = f"{judged.middle('throughput') / 1e6:.2f} M/s, " if plan.rates else ""
+    return rate + str(judged.ratio(metric))
 
 
 def limits_text(runs):
@@ -193,7 +194,7 @@ def markdown_tables(plan, judged):
     lines = []
     for (kind, load), members in groups.items():
         names = list(dict.fromkeys(one.subject.name for one in members
-                                   if plan.shown == "least" or
+                                   if plan.shown == "least" or plan.rates or
                                    one.subject != one.comparison.baseline))
         lines += [f"\n{kind}, {load}:\n", "| threads | " + " | ".join(names) + " |",
                   "|---|" + "---|" * len(names)]
@@ -213,9 +214,11 @@ def write_markdown(plan, runs, path):
     lines = [f"{plan.title}. {header['processor']}, {header['cpus']} CPUs; {rounds} "
              f"round{'s' if rounds > 1 else ''} of {header['ms']} ms, locks interleaved."]
     if plan.shown == "least":
-        lines.append("Where there are three numbers: all threads / readers / writers.")
+        lines.append("Where there are three numbers: all threads / readers / writers; "
+                     "(none) is glibc's lock with nothing preloaded.")
     else:
-        lines.append("Median of the paired ratios (95 % interval of that median). "
+        lines.append("Median of the paired ratios (95 % interval of that median); "
+                     "(none) is glibc's lock with nothing preloaded. "
                      f"Limits here: {limits_text(runs)}.")
     lines += markdown_tables(plan, judged)
     found, goals = verdicts(plan, judged)

@@ -32,6 +32,8 @@ class Interval:
     rounds: int
 
     def __str__(self):
+        if self.rounds < 2:
+            return short(self.median)
         return f"{short(self.median)} ({short(self.low)}-{short(self.high)})"
 
 
