@@ -32,6 +32,21 @@ struct ForkWiped {
   TicketQueue<LinuxPlatform> queues[kTicketQueues];
 };
 
+// Where threads were when they last waited for a lock: thread in the upper bits, CPU + 1 in the
+// lower. Threads that hash alike overwrite each other: a hint is lost, and none is made up.
+constexpr std::uint32_t kCpuNotes = 1024;
+constexpr std::uint32_t kCpuBits = 12;
+LinuxAtomic32 g_cpu_notes[kCpuNotes];
+
+LinuxAtomic32& cpu_note(std::uint32_t tid) {
+  return g_cpu_notes[tid * 0x9e3779b9u >> 22];
+}
+std::uint32_t note_of(std::uint32_t tid, int cpu) {
+  constexpr std::uint32_t kMask = (1u << kCpuBits) - 1;
+  return tid << kCpuBits | (static_cast<std::uint32_t>(cpu + 1) & kMask);
+}
+static_assert(kCpuNotes == 1u << (32 - 22));
+
 ForkWiped* g_wiped;
 std::ptrdiff_t g_rseq_offset;  // from the thread pointer; 0: no rseq area
 LinuxAtomic32 g_kept_epoch;    // as in ForkWiped, but kept over fork: the child's is the next
@@ -114,6 +129,20 @@ int LinuxPlatform::cpu() {
   const auto* area = reinterpret_cast<const volatile struct rseq*>(
       static_cast<const char*>(__builtin_thread_pointer()) + g_rseq_offset);
   return static_cast<int>(area->cpu_id);
+}
+
+void LinuxPlatform::note_cpu() {
+  const std::uint32_t tid = thread_id();
+  LinuxAtomic32& note = cpu_note(tid);
+  const std::uint32_t now = note_of(tid, cpu());
+  // Relaxed, as the reader: a hint that orders nothing. Mostly the same as before: no store.
+  if (note.load(MemoryOrder::kRelaxed) != now) note.store(now, MemoryOrder::kRelaxed);
+}
+
+bool LinuxPlatform::was_here(std::uint32_t tid) {
+  const int here = cpu();
+  if (tid == 0 || here < 0) return false;
+  return cpu_note(tid).load(MemoryOrder::kRelaxed) == note_of(tid, here);
 }
 
 int LinuxPlatform::node() {

@@ -75,19 +75,21 @@ class GatedMutex {
   static Acquire lock_slow(Object object, WaitContext<P>& context) {
     if (stale(object)) repair(object);
     if (take_if_free(object)) return Acquire::kAcquired;
+    P::note_cpu();
+    const bool runs = !P::was_here(object.owner().load(MemoryOrder::kRelaxed));
     Looks<P> looks(&object.word(), context);
-    while (looks.again()) {
+    while (runs && looks.again()) {
       if (take_at_once(object)) {
         looks.acquired();
         return Acquire::kAcquired;
       }
     }
-    context.spin_pauses = Allowance::of(object.tuning(), *context.budget);
+    context.spin_pauses = runs ? Allowance::of(object.tuning(), *context.budget) : 0;
     context.aux = &object.tuning();
     const Acquire result = acquire(object, context);
     if (result != Acquire::kAcquired) return result;
     looks.acquired();
-    if (!context.promoted) Allowance::learn(object.tuning(), context);
+    if (runs && !context.promoted) Allowance::learn(object.tuning(), context);
     return result;
   }
 

@@ -197,6 +197,8 @@ struct LinuxPlatform {
   }
 
   static int cpu();   // runtime.cpp of the user: rseq, or -1
+  static void note_cpu();
+  static bool was_here(std::uint32_t tid);
   static int node();  // NUMA node as topology.h has it, 0 when there is one
   static std::uint32_t choose(std::uint32_t n);
   static std::uint32_t epoch();

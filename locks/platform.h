@@ -28,6 +28,10 @@
 //   P::after_ns(delta) -> Deadline   now + delta on the monotonic clock
 //   P::expired(deadline) -> bool, P::remaining_ns(deadline) -> std::int64_t (may be negative)
 //   P::cpu() -> int                  CPU of this thread, or -1 when unknown (a hint)
+//   P::note_cpu()                    remembers for others which CPU this thread is on
+//   P::was_here(owner) -> bool       whether that thread noted the caller's CPU last: then it can
+//                                    hardly be running now (a hint). `owner`: as in the object; 0:
+//                                    false
 //   P::node() -> int                 NUMA node of this thread, 0 when unknown
 //   P::choose(n) -> std::uint32_t    pseudo-random number below n (n >= 1)
 //   P::epoch() -> std::uint32_t      how many forks this process is away from where relock started;

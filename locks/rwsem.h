@@ -61,7 +61,8 @@
 namespace relock {
 
 // `Object` gives access to one lock: state() is a P::Atomic64&, readers_gate(), head_gate() and
-// tuning() are P::Atomic32&, queue() is a view for GatedMutex (gate.h), prefers_writers() a bool.
+// tuning() are P::Atomic32&, queue() is a view for GatedMutex (gate.h), prefers_writers() a bool,
+// writer() a P::Atomic32& with the writer's thread, 0 when unknown.
 // tuning: bits 16-31 the learned spin allowance of readers and of the head.
 template <class P, class Object>
 class RwSem {
@@ -110,9 +111,10 @@ class RwSem {
 
   // kTimedOut also when the count of readers is full; the caller looks at the word before.
   static Acquire read_slow(Object object, WaitContext<P>& context) {
-    context.spin_pauses = Allowance::of(object.tuning(), *context.budget);
+    const bool runs = writer_runs(object);
+    context.spin_pauses = runs ? Allowance::of(object.tuning(), *context.budget) : 0;
     const Acquire result = wait_to_read(object, context);
-    if (result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
+    if (runs && result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
     return result;
   }
 
@@ -126,11 +128,12 @@ class RwSem {
       return Acquire::kTimedOut;
     }
     queue.owner().store(P::slot_hint() + 1, MemoryOrder::kRelaxed);  // a hint for those behind
-    context.spin_pauses = Allowance::of(object.tuning(), *context.budget);
+    const bool runs = writer_runs(object);
+    context.spin_pauses = runs ? Allowance::of(object.tuning(), *context.budget) : 0;
     context.pauses = 0;
     context.spinning_failed = false;
     const Acquire result = wait_as_head(object, context);
-    if (result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
+    if (runs && result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
     leave_queue(queue, *context.budget);
     return result;
   }
@@ -230,6 +233,12 @@ class RwSem {
   }
   static bool claim_head(Object object, Bits& w) {
     return claim(object, w, kHeadSleeps, object.head_gate());
+  }
+
+  // False: a writer holds the lock that was last seen on this very CPU.
+  static bool writer_runs(Object object) {
+    P::note_cpu();
+    return !P::was_here(object.writer().load(MemoryOrder::kRelaxed));  // a hint
   }
 
   // ---- sleeping ----

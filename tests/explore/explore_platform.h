@@ -191,6 +191,8 @@ struct ExplorePlatform {
   static TicketQueueTable<ExplorePlatform>* ticket_queues() { return queue_table; }
   static std::uint64_t ticks() { return static_cast<std::uint64_t>(now_ns()); }
   static LookMemory* look_memory() { return nullptr; }
+  static void note_cpu() {}
+  static bool was_here(std::uint32_t) { return false; }
   static BackoffTable* backoff_table() { return &backoff_tables[this_thread()]; }
   static SpinGate<ExplorePlatform>* spin_gate(const void*) { return gate_of_spinlocks; }
 

@@ -12,6 +12,7 @@ namespace relock::explore {
 struct RwCells {
   P::Atomic64 state;
   P::Atomic32 readers_gate, head_gate;
+  P::Atomic32 writer;  // who writes is not told here
   testing::MutexCells<P> queue;
 };
 
@@ -23,6 +24,7 @@ class RwCellsView {
   P::Atomic64& state() const { return cells_->state; }
   P::Atomic32& readers_gate() const { return cells_->readers_gate; }
   P::Atomic32& head_gate() const { return cells_->head_gate; }
+  P::Atomic32& writer() const { return cells_->writer; }
   P::Atomic32& tuning() const { return cells_->queue.tuning; }
   testing::MutexCellsView<P> queue() const { return testing::MutexCellsView<P>(cells_->queue); }
   bool prefers_writers() const { return prefers_writers_; }

@@ -30,6 +30,9 @@ std::uint32_t LinuxPlatform::choose(std::uint32_t n) {
 }
 
 std::uint32_t LinuxPlatform::epoch() { return 0; }
+void LinuxPlatform::note_cpu() {}
+bool LinuxPlatform::was_here(std::uint32_t) { return false; }
+
 LookMemory* LinuxPlatform::look_memory() {
   static thread_local LookMemory memory;
   return &memory;
