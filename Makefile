@@ -64,7 +64,7 @@ PROFILE_LINK = -shared -Wl,-soname,librelock-profile.so -Wl,-z,now -Wl,-z,relro 
   -Wl,-z,defs -Wl,--gc-sections -Wl,--no-as-needed -lgcc_s -Wl,--as-needed
 
 TOOL_FLAGS = $(CXXFLAGS_COMMON)
-TOOL_LIBS = -ldw -lelf -pthread
+TOOL_LIBS = -ldw -lelf -lz -liberty -pthread
 BENCH_CXXFLAGS = $(CXXFLAGS_COMMON) -fno-exceptions -fno-rtti -fno-threadsafe-statics
 TEST_FLAGS = $(CXXFLAGS_COMMON) $(LOG_FLAGS)
 TSAN_FLAGS = $(filter-out -fsanitize=%,$(TEST_FLAGS)) -O1 -fsanitize=thread
@@ -117,7 +117,8 @@ TESTS := $(if $(UNIT_SRC),$(BUILD)/unit_tests) $(if $(EXPLORE_SRC),$(BUILD)/expl
 # One run of the preprocessor names each Debian package whose header it cannot find.
 HEADERS = libunwind.h:libunwind-dev spdlog/spdlog.h:libspdlog-dev fmt/format.h:libfmt-dev \
   catch2/catch.hpp:catch2 CLI/CLI.hpp:libcli11-dev nlohmann/json.hpp:nlohmann-json3-dev \
-  elfutils/libdwfl.h:libdw-dev libelf.h:libelf-dev
+  elfutils/libdwfl.h:libdw-dev libelf.h:libelf-dev libiberty/demangle.h:libiberty-dev \
+  protozero/pbf_writer.hpp:libprotozero-dev zlib.h:zlib1g-dev
 probe = $(foreach h,$(HEADERS),\n\043if !__has_include(<$(firstword $(subst :, ,$(h)))>)\n$(lastword $(subst :, ,$(h)))\n\043endif\n)
 missing_build = $(shell if command -v $(CXX) >/dev/null; \
   then printf '$(probe)' | $(CXX) $(UNPACKED) -E -P -x c++ -; \

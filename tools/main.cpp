@@ -4,7 +4,9 @@
 // record otherwise the program's own.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,48 @@ void add_run_options(CLI::App* command, RunRequest* request) {
       ->option_text("-- PROGRAM [ARGUMENTS]");
 }
 
+template <std::size_t N>
+std::vector<std::string> words(const char* const (&list)[N]) {
+  return std::vector<std::string>(std::begin(list), std::end(list));
+}
+
+// One of the words, or an error that names them.
+template <std::size_t N>
+CLI::Validator one_of(const char* const (&list)[N]) {
+  return CLI::Validator(
+      [known = words(list)](const std::string& value) -> std::string {
+        if (std::find(known.begin(), known.end(), value) != known.end()) return "";
+        return value + ": accepted: " + CLI::detail::join(known, "|");
+      },
+      "", "words");
+}
+
+void add_report_options(CLI::App* command, relock::ReportOptions* report) {
+  command->add_option("files", report->files, "profiles; several are added up")
+      ->required()
+      ->option_text("FILE...");
+  command->add_option("--format", report->format, "text, json, folded (flame graphs) or pprof")
+      ->check(one_of(relock::kReportFormats))
+      ->option_text("FORMAT");
+  command
+      ->add_option("--by", report->by,
+                   "what one entry is: a lock, where locks are made (init), "
+                   "or where threads wait (site)")
+      ->check(one_of(relock::kGroupings))
+      ->option_text("lock|init|site");
+  command->add_option("--top", report->top, "how many locks are shown")->option_text("N");
+  command->add_flag("--blockers", report->blockers,
+                    "the stacks that held the locks, instead of those that waited");
+  command->add_flag("--conditions", report->conditions,
+                    "folded and pprof: condition variables instead of locks");
+  command
+      ->add_option("--binaries", report->binaries,
+                   "where programs, libraries and debug files are, found by build id")
+      ->allow_extra_args(false)
+      ->option_text("DIRECTORY");
+  command->add_option("-o,--output", report->output, "write there")->option_text("FILE");
+}
+
 // CLI11 would read the program's own options as ours, so the arguments are cut in two first.
 // Returns the index of the program in argv, or argc.
 int program_index(int argc, char** argv) {
@@ -103,9 +147,7 @@ void declare(Commands* commands, Arguments* arguments) {
   commands->record->add_option("-o,--dir", arguments->directory, "where the profile is written")
       ->option_text("DIRECTORY");
   commands->report = app.add_subcommand("report", "print a profile: the hottest locks first");
-  commands->report->add_option("file", arguments->report.file, "the profile")->required();
-  commands->report->add_option("--top", arguments->report.top, "locks shown with their stacks")
-      ->option_text("N");
+  add_report_options(commands->report, &arguments->report);
   commands->list = app.add_subcommand("list", "the locks and the environment variables");
   commands->check = app.add_subcommand("check", "say whether relock can work on a program");
   commands->check->add_option("program", arguments->checked, "a program")->required();

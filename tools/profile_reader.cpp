@@ -157,6 +157,7 @@ void Profile::add_pair(std::uint32_t lock, const StackPair& pair) {
     if (known.waiter != pair.waiter || known.blocker != pair.blocker) continue;
     known.samples += pair.samples;
     known.weighted_ns += pair.weighted_ns;
+    known.weighted_samples += pair.weighted_samples;
     return;
   }
   locks_[lock].pairs.push_back(pair);
@@ -170,8 +171,9 @@ std::string Profile::read_pairs() {
     const bool fits = pair.key >> 63 == 1 && lock < kLockRows && lock_index_[lock] != kNone &&
                       pair_waiter(pair.key) <= kStackRows && pair_blocker(pair.key) <= kStackRows;
     if (!fits) return corrupt("pair of stacks", i);
-    locks_[lock_index_[lock]].pairs.push_back(
-        {pair_waiter(pair.key), pair_blocker(pair.key), pair.samples, pair.weighted_wait_ns});
+    locks_[lock_index_[lock]].pairs.push_back({pair_waiter(pair.key), pair_blocker(pair.key),
+                                               pair.samples, pair.weighted_wait_ns,
+                                               pair.weighted_samples});
   }
   return "";
 }
@@ -194,8 +196,8 @@ std::string Profile::read_tickets() {
     }
     const auto weighted = static_cast<unsigned __int128>(ticket.wait_ns) * ticket.weight;
     const std::uint32_t blocker = (flags & kTicketReleased) != 0 ? ticket.blocker_stack : 0;
-    add_pair(lock,
-             {ticket.waiter_stack, blocker, 1, static_cast<std::uint64_t>(weighted / kWeightOne)});
+    add_pair(lock, {ticket.waiter_stack, blocker, 1,
+                    static_cast<std::uint64_t>(weighted / kWeightOne), ticket.weight});
   }
   return "";
 }

@@ -16,6 +16,7 @@ struct StackPair {
   std::uint32_t blocker = 0;
   std::uint64_t samples = 0;
   std::uint64_t weighted_ns = 0;
+  std::uint64_t weighted_samples = 0;  // 8 fractional bits
 };
 
 struct LockProfile {

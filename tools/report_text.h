@@ -1,19 +1,19 @@
-// A profile as text, to be read from the top down in a terminal of 100 columns.
+// A report as text, to be read from the top down in a terminal of 100 columns.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
-#include "tools/profile_reader.h"
-#include "tools/symbolize.h"
+#include "tools/report_model.h"
 
 namespace relock {
 
 inline constexpr std::size_t kReportColumns = 100;
 
-std::string report_text(const Profile& profile, NameSource& names, std::uint32_t top);
+struct TextOptions {
+  std::uint32_t top = 10;       // locks that are shown with their stacks
+  bool blockers_first = false;  // the stacks that held a lock, and below them those that waited
+};
 
-// "1.75 ms": three digits and a unit.
-std::string duration_text(std::uint64_t ns);
+std::string report_text(const Report& report, const TextOptions& options);
 
 }  // namespace relock

@@ -4,56 +4,67 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
+#include <vector>
 
-#include "tools/profile_reader.h"
-
-struct Dwfl;
-struct Dwfl_Module;
+#include "tools/module_files.h"
 
 namespace relock {
 
-struct Symbol {
-  std::string name;          // demangled; empty when there is none
-  std::uint64_t offset = 0;  // of the address in it, or in the module when there is no name
-  std::string module;        // without directories; empty when the address is in none
-  std::string source;        // file:line, without directories; empty when unknown
+// One function that was being executed at an address.
+struct CodeName {
+  std::string name;    // demangled; empty when unknown
+  std::string symbol;  // as in the symbol table; empty when unknown
+  std::string file;    // with its directory where that is known; empty when unknown
+  std::uint32_t line = 0;
+  std::uint32_t start_line = 0;  // of the function; 0 unknown
+  bool inlined = false;          // into the next one
 };
 
-// Where a report gets names from.
+struct DataName {
+  std::string name;  // demangled; empty when the address lies in no symbol
+  std::uint64_t offset = 0;
+};
+
+struct MissingModule {
+  ModuleId id;
+  std::string reason;
+};
+
+// Where a report gets names from. Addresses are the module's own: as in its file.
 class NameSource {
  public:
   virtual ~NameSource() = default;
-  // generation: of the stack that the address is from; 0: whatever was loaded last.
-  virtual Symbol name(std::uint64_t address, std::uint32_t generation) = 0;
+  // The functions at an address in the code, the innermost first; one after another inlined into
+  // the next. Empty when the address has no name.
+  virtual std::vector<CodeName> code(const ModuleId& module, std::uint64_t address) = 0;
+  virtual DataName data(const ModuleId& module, std::uint64_t address) = 0;
+  // Modules that were asked for and whose files could not be found.
+  virtual std::vector<MissingModule> missing() const = 0;
+  // Whether any line number is known for the module.
+  virtual bool has_lines(const ModuleId& module) = 0;
 };
+
+class ModuleNames;
 
 class Symbolizer : public NameSource {
  public:
-  explicit Symbolizer(const Profile& profile) : profile_(profile) {}
+  explicit Symbolizer(const ModuleFiles& files);
   ~Symbolizer() override;
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
-  Symbol name(std::uint64_t address, std::uint32_t generation) override;
-  // Files that are no longer the ones that ran, so that they give no names.
-  const std::set<std::string>& changed_files() const { return changed_; }
+  std::vector<CodeName> code(const ModuleId& module, std::uint64_t address) override;
+  DataName data(const ModuleId& module, std::uint64_t address) override;
+  std::vector<MissingModule> missing() const override { return missing_; }
+  bool has_lines(const ModuleId& module) override;
 
  private:
-  struct File {
-    Dwfl* session = nullptr;
-    Dwfl_Module* module = nullptr;
-  };
-  std::size_t module_of(std::uint64_t address, std::uint32_t generation) const;
-  const File& open(std::size_t module);
+  ModuleNames& names_of(const ModuleId& module);
 
-  const Profile& profile_;
-  std::map<std::size_t, File> files_;  // by index of the module
-  std::set<std::string> changed_;
+  const ModuleFiles& files_;
+  std::map<ModuleId, std::unique_ptr<ModuleNames>> modules_;
+  std::vector<MissingModule> missing_;
 };
-
-// The name that a person wrote, if this is a C++ name.
-std::string demangled(const char* name);
 
 }  // namespace relock

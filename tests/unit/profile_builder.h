@@ -52,6 +52,15 @@ class ProfileBuilder {
     count_wait(lock, wait_ns, RELOCK_WAIT_ACQUIRED, 7);
     end_ticket(header_, ticket, wait_ns, true);
   }
+  // A loaded object of this name, with addresses that are those of its file.
+  void module(std::uint32_t row, std::uint64_t start, std::uint64_t end, const char* path) {
+    ModuleRow& module = table<ModuleRow>(kSectionModules)[row];
+    module.start = start;
+    module.end = end;
+    module.first_generation = 1;
+    std::strcpy(module.path, path);
+    module.ready = 1;
+  }
   std::vector<char> bytes() const {
     const char* data = reinterpret_cast<const char*>(header_);
     return std::vector<char>(data, data + kFileBytes);

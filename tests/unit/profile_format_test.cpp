@@ -5,7 +5,7 @@
 #include <fstream>
 #include <random>
 
-#include "tests/unit/profile_builder.h"
+#include "tests/unit/report_support.h"
 #include "tools/profile_reader.h"
 #include "tools/report_text.h"
 
@@ -23,21 +23,8 @@ void fill(ProfileBuilder& builder) {
     builder.wait(lock, waiter, i % 2 == 0 ? blocker : 0, 1000 * (i + 1));
   }
   begin_ticket(builder.header(), builder.lock(0x7000), waiter, kWeightOne, 5);
-  auto* module = builder.table<ModuleRow>(kSectionModules);
-  module->start = 0x1000;
-  module->end = 0x5000;
-  module->first_generation = 1;
-  module->ready = 1;
-  std::strcpy(module->path, "/nowhere/libserver.so");
+  builder.module(0, 0x1000, 0x5000, "/nowhere/libserver.so");
 }
-
-struct NoNames : NameSource {
-  Symbol name(std::uint64_t address, std::uint32_t) override {
-    Symbol symbol;
-    symbol.offset = address;
-    return symbol;
-  }
-};
 
 std::string parse(std::vector<char> bytes) {
   Profile profile;
@@ -130,7 +117,7 @@ TEST_CASE("a profile with any bits turned is refused or printed, and nothing wor
     if (whole[i] != 0 || i < sizeof(Header)) used.push_back(i);
   }
   std::mt19937 random(12345);
-  NoNames names;
+  TestNames names;
   int refused = 0;
   for (int round = 0; round < 400; ++round) {
     std::vector<char> bytes = whole;
@@ -142,7 +129,9 @@ TEST_CASE("a profile with any bits turned is refused or printed, and nothing wor
       ++refused;
       continue;
     }
-    const std::string text = report_text(profile, names, 100);
+    std::vector<NamedProfile> profiles;
+    profiles.push_back({"changed.prof", std::move(profile)});
+    const std::string text = report_text(build_report(profiles, names, GroupBy::kLock), {});
     REQUIRE(text.find("LOCKS") != std::string::npos);
   }
   CHECK(refused > 20);

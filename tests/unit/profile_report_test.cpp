@@ -1,41 +1,27 @@
 #include <catch2/catch.hpp>
-#include <map>
 #include <sstream>
 
-#include "tests/unit/profile_builder.h"
-#include "tools/profile_reader.h"
+#include "tests/unit/report_support.h"
+#include "tools/demangle.h"
+#include "tools/lock_wrappers.h"
 #include "tools/report_text.h"
+#include "tools/text_format.h"
 
 using namespace relock;
 using namespace relock::profile;
 
 namespace {
 
-struct TestNames : NameSource {
-  std::map<std::uint64_t, Symbol> known;
-  Symbol name(std::uint64_t address, std::uint32_t) override {
-    const auto found = known.find(address);
-    if (found != known.end()) return found->second;
-    Symbol symbol;
-    symbol.offset = address;
-    return symbol;
-  }
-};
-
 std::string report(ProfileBuilder& builder, NameSource& names, std::uint32_t top = 10) {
-  Profile profile;
-  REQUIRE(profile.parse(builder.bytes()) == "");
-  return report_text(profile, names, top);
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  TextOptions options;
+  options.top = top;
+  return report_text(report_of(builder, names), options);
 }
 
 std::size_t widest(const std::string& text) {
   std::size_t width = 0;
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) width = std::max(width, line.size());
+  for (std::string line; std::getline(lines, line);) width = std::max(width, columns_of(line));
   return width;
 }
 
@@ -55,12 +41,13 @@ TEST_CASE("durations have three digits and a unit") {
 TEST_CASE("the hottest lock comes first, with its stacks and who made them wait") {
   ProfileBuilder builder;
   TestNames names;
-  names.known[0x7000] = {"accounts_lock", 0, "server", ""};
-  names.known[0x10] = {"transfer", 4, "server", "bank.cpp:12"};
-  names.known[0x11] = {"transfer", 5, "server", "bank.cpp:12"};  // another call on the same line
-  names.known[0x20] = {"main", 4, "server", "bank.cpp:99"};
-  names.known[0x30] = {"audit", 4, "server", "audit.cpp:7"};
-  names.known[0x99] = {"below_main", 0, "libc.so.6", ""};
+  builder.module(0, 1, 0x7800, "/usr/bin/server");
+  names.objects[0x7000] = "accounts_lock";
+  names.function(0x10, "transfer", "src/bank.cpp", 12);
+  names.function(0x11, "transfer", "src/bank.cpp", 12);  // another call on the same line
+  names.function(0x20, "main", "src/bank.cpp", 99);
+  names.function(0x30, "audit", "audit.cpp", 7);
+  names.function(0x99, "below_main");
   const std::uint32_t hot = builder.lock(0x7000);
   const std::uint32_t cool = builder.lock(0x8000);
   const std::uint32_t audit = builder.stack({0x30, 0x20, 0x99});
@@ -81,7 +68,8 @@ TEST_CASE("the hottest lock comes first, with its stacks and who made them wait"
   CHECK_FALSE(holds(text, "below_main"));
   CHECK(holds(text, "dropped   nothing"));
   CHECK(holds(text, "No thread waited for a condition variable."));
-  CHECK(text.find("accounts_lock") < text.find("audit.cpp:7"));
+  CHECK(holds(text, "look at   audit  audit.cpp:7\n            it held a lock during 100%"));
+  CHECK(text.find("1. mutex accounts_lock") < text.find("2. mutex waited for"));
 
   const std::string one = report(builder, names, 1);
   CHECK(holds(one, "in 1 more (--top 2 shows them)"));
@@ -119,12 +107,14 @@ TEST_CASE("a report fits into 100 columns and prints no control characters") {
   ProfileBuilder builder;
   TestNames names;
   const std::string long_name = "std::map<" + std::string(300, 'x') + ">::find\x1b[31m";
-  names.known[0x10] = {long_name, 0, "server", "file.cpp:1"};
-  names.known[0x20] = {long_name, 0, "server", std::string(120, 'f')};
-  names.known[0x7000] = {long_name, 3, "server", ""};
+  builder.module(0, 1, 0x10000, ("/bin/" + std::string(300, 'm')).c_str());
+  names.function(0x10, long_name, "file.cpp", 1);
+  names.function(0x20, long_name, std::string(120, 'f'), 2);
+  names.function(0x30, std::string(80, '\xe4') + "\xe2\x80\xae" + long_name, "", 0);
+  names.objects[0x7000] = long_name;
   std::memset(builder.header()->command_line, 'c', sizeof builder.header()->command_line - 1);
   const std::uint32_t lock = builder.lock(0x7000);
-  const std::uint32_t stack = builder.stack({0x10, 0x20});
+  const std::uint32_t stack = builder.stack({0x10, 0x20, 0x30, 0x40});
   builder.wait(lock, stack, stack, 123456789);
   LockRow& row = lock_row(builder.header(), lock);
   row.contended = row.acquisitions = row.timeouts = row.cancelled = row.try_failures = ~0ull >> 1;
