@@ -11,7 +11,7 @@
 namespace relock::profile {
 
 inline constexpr char kMagic[8] = {'R', 'E', 'L', 'O', 'C', 'K', 'P', '1'};
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
 
 enum SectionIndex : std::uint32_t {
   kSectionLocks,
@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kFrameWords = 180224;  // 11 frames for each stac
 inline constexpr std::uint32_t kTicketRows = 1024;    // a power of two
 inline constexpr std::uint32_t kModuleRows = 512;
 inline constexpr std::uint32_t kMaxFrames = 64;         // the innermost frames of a deeper stack
-inline constexpr std::uint32_t kHistogramBuckets = 40;  // bucket b: waits of 2^b..2^(b+1)-1 ns
+inline constexpr std::uint32_t kHistogramBuckets = 40;  // bucket b: times of 2^b..2^(b+1)-1 ns
 inline constexpr std::uint32_t kKinds = 5;              // RelockObjectKind
 inline constexpr std::uint32_t kCondKind = 4;
 inline constexpr std::uint32_t kWeightOne = 256;  // weights are fixed point, 8 bits
@@ -48,7 +48,11 @@ enum DropIndex : std::uint32_t {
   kDropCount = 16     // room for more
 };
 
-enum HeaderFlags : std::uint32_t { kFlagFinished = 1 };
+enum HeaderFlags : std::uint32_t {
+  kFlagFinished = 1,      // the program came to its normal end
+  kFlagFiltered = 2,      // it entered a seccomp filter: nothing was logged at its end
+  kFlagStacksRefused = 4  // and the filter refuses what stacks need: none were taken from there on
+};
 
 struct Section {
   std::uint32_t offset;  // from the start of the file
@@ -75,7 +79,13 @@ struct Header {
   std::uint32_t samples_per_s;    // the configured bound on stacks
   std::uint32_t stacks_wanted;    // 0: counts and times only
   std::uint32_t module_generation;
-  std::uint32_t reserved;
+  std::uint32_t nodes;  // NUMA nodes that hand-offs are told apart by; 1: all are within one
+  // The threads of the process and the sum of their lifetimes since the start above, as of
+  // last_monotonic_ns: what the waits are a share of. Counted at waits, in between taken as steady.
+  std::uint64_t thread_ns;
+  std::uint64_t waiting_threads;  // threads that have waited at least once
+  std::uint32_t threads;          // at the last count, the main thread included
+  std::uint32_t threads_most;
   char comm[16];  // these are all terminated by a zero byte
   char mutex_lock[24];
   char spin_lock[24];
@@ -86,7 +96,8 @@ struct Header {
 };
 
 // One lock, or several that lived one after the other at one address and were initialised at one
-// place. key: address | (kind + 1) << 56, 0 when the row is free.
+// place. key: address | (kind + 1) << 56, 0 when the row is free. Readers and writers of one lock
+// have a row each. A row may be there for its acquisitions alone, with no wait (contended 0).
 struct LockRow {
   std::uint64_t key;
   std::uint32_t retired;  // 1: destroyed; a new lock at the address gets a new row
@@ -102,7 +113,21 @@ struct LockRow {
   std::uint64_t timeouts;
   std::uint64_t cancelled;
   std::uint64_t try_failures;
-  std::uint32_t histogram[kHistogramBuckets];
+  std::uint32_t histogram[kHistogramBuckets];  // of the waits
+  // Waits that ended with the lock, by whether its owner before ran on the waiter's node. Their sum
+  // is less than `contended` where waits timed out or the owner before is not known.
+  std::uint64_t handoffs_within;
+  std::uint64_t handoffs_across;
+  // Hold times, sampled among all acquisitions from the first wait on. The mean is
+  // hold_weighted_ns / hold_weighted; that times the acquisitions is the time held.
+  std::uint64_t hold_samples;
+  std::uint64_t hold_ns;  // of the samples themselves, as are the next two
+  std::uint64_t max_hold_ns;
+  std::uint64_t hold_weighted;     // acquisitions that the samples stand for
+  std::uint64_t hold_weighted_ns;  // each sample's time multiplied with what it stands for
+  std::uint64_t samples;           // waits that were drawn for stacks
+  std::uint32_t hold_histogram[kHistogramBuckets];
+  std::uint64_t reserved_too[4];
 };
 
 // A stack is named by its row + 1, so that 0 means none. Frames are addresses inside the calling
@@ -161,7 +186,7 @@ struct ModuleRow {
 };
 
 static_assert(sizeof(Section) == 16 && sizeof(Header) % 8 == 0 && sizeof(Header) <= 4096);
-static_assert(sizeof(LockRow) == 256 && sizeof(StackRow) == 24 && sizeof(PairRow) == 48);
+static_assert(sizeof(LockRow) == 512 && sizeof(StackRow) == 24 && sizeof(PairRow) == 48);
 static_assert(sizeof(TicketRow) == 64 && sizeof(ModuleRow) == 512);
 static_assert(kStackRows < 65536 && kLockRows < 65536, "they share a pair's key");
 
