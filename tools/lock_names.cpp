@@ -57,6 +57,7 @@ bool LockNames::name_by_symbol(const LockRow& row, LockName* name) const {
   name->text = symbol.name + (symbol.offset != 0 ? "+" + hex(symbol.offset) : "") + " (" +
                base_name(id.path) + ")";
   name->identity = name->text;
+  name->named_by = NamedBy::kSymbol;
   return true;
 }
 
@@ -79,7 +80,7 @@ bool LockNames::name_by_code(std::uint64_t address, std::uint32_t generation,
 
 bool LockNames::name_by_init(const LockRow& row, LockName* name) const {
   if (row.init_site == 0) return false;
-  *name = {"made in ", "", ""};
+  *name = {"made in ", "", "", NamedBy::kInit};
   // The site is where the call returns to.
   return name_by_code(row.init_site - 1, 0, name);
 }
@@ -90,7 +91,7 @@ bool LockNames::name_by_wait(const LockRow& row, LockName* name) const {
   const std::uint32_t generation = profile_.generation(row.first_stack);
   LockName first;
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    LockName here{"waited for in ", "", ""};
+    LockName here{"waited for in ", "", "", NamedBy::kWait};
     const std::size_t prefix = here.text.size();
     if (!name_by_code(frames[i], generation, &here)) continue;
     if (first.text.empty()) first = here;
@@ -107,7 +108,7 @@ LockName LockNames::object_name(const LockRow& row) const {
   if (name_by_symbol(row, &in_data)) return in_data;
   LockName name;
   if (!name_by_init(row, &name) && !name_by_wait(row, &name)) {
-    name = {"at " + hex(key_address(row.key)), "", ""};
+    name = {"at " + hex(key_address(row.key)), "", "", NamedBy::kAddress};
     if (!in_data.text.empty()) name = in_data;
   }
   name.identity = in_data.identity;

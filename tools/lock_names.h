@@ -18,6 +18,7 @@ struct LockName {
   std::string text;
   std::string place;     // file:line that goes with it; may be empty
   std::string identity;  // the same for the same object of another process; empty on the heap
+  NamedBy named_by = NamedBy::kAddress;
 };
 
 class LockNames {

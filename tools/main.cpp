@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/check.h"
+#include "tools/diff_cmd.h"
 #include "tools/list.h"
 #include "tools/message.h"
 #include "tools/report_cmd.h"
@@ -76,6 +77,15 @@ CLI::Validator one_of(const char* const (&list)[N]) {
       "", "words");
 }
 
+void add_file_options(CLI::App* command, std::vector<std::string>* binaries, std::string* output) {
+  command
+      ->add_option("--binaries", *binaries,
+                   "where programs, libraries and debug files are, found by build id")
+      ->allow_extra_args(false)
+      ->option_text("DIRECTORY");
+  command->add_option("-o,--output", *output, "write there")->option_text("FILE");
+}
+
 void add_report_options(CLI::App* command, relock::ReportOptions* report) {
   command->add_option("files", report->files, "profiles; several are added up")
       ->required()
@@ -94,12 +104,24 @@ void add_report_options(CLI::App* command, relock::ReportOptions* report) {
                     "the stacks that held the locks, instead of those that waited");
   command->add_flag("--conditions", report->conditions,
                     "folded and pprof: condition variables instead of locks");
-  command
-      ->add_option("--binaries", report->binaries,
-                   "where programs, libraries and debug files are, found by build id")
-      ->allow_extra_args(false)
-      ->option_text("DIRECTORY");
-  command->add_option("-o,--output", report->output, "write there")->option_text("FILE");
+  add_file_options(command, &report->binaries, &report->output);
+}
+
+void add_diff_options(CLI::App* command, relock::DiffOptions* diff) {
+  command->add_option("before", diff->before, "the profile to compare with")
+      ->required()
+      ->option_text("BEFORE");
+  command->add_option("after", diff->after, "the profile of the other run")
+      ->required()
+      ->option_text("AFTER");
+  command->add_option("--format", diff->format, "text or json")
+      ->check(one_of(relock::kDiffFormats))
+      ->option_text("FORMAT");
+  command->add_option("--by", diff->by, "as in relock report")
+      ->check(one_of(relock::kGroupings))
+      ->option_text("lock|init|site");
+  command->add_option("--top", diff->top, "how many locks are shown")->option_text("N");
+  add_file_options(command, &diff->binaries, &diff->output);
 }
 
 // CLI11 would read the program's own options as ours, so the arguments are cut in two first.
@@ -123,6 +145,7 @@ struct Arguments {
   std::string directory;  // where profiles go; empty: as the environment says, else here
   std::string checked;
   relock::ReportOptions report;
+  relock::DiffOptions diff;
 };
 
 struct Commands {
@@ -130,6 +153,7 @@ struct Commands {
   CLI::App* run = nullptr;
   CLI::App* record = nullptr;
   CLI::App* report = nullptr;
+  CLI::App* diff = nullptr;
   CLI::App* list = nullptr;
   CLI::App* check = nullptr;
 };
@@ -148,6 +172,8 @@ void declare(Commands* commands, Arguments* arguments) {
       ->option_text("DIRECTORY");
   commands->report = app.add_subcommand("report", "print a profile: the hottest locks first");
   add_report_options(commands->report, &arguments->report);
+  commands->diff = app.add_subcommand("diff", "what got better and worse between two profiles");
+  add_diff_options(commands->diff, &arguments->diff);
   commands->list = app.add_subcommand("list", "the locks and the environment variables");
   commands->check = app.add_subcommand("check", "say whether relock can work on a program");
   commands->check->add_option("program", arguments->checked, "a program")->required();
@@ -160,6 +186,7 @@ int dispatch(const Commands& commands, const Arguments& arguments) {
   }
   if (commands.list->parsed()) return relock::list_command();
   if (commands.check->parsed()) return relock::check_command(arguments.checked);
+  if (commands.diff->parsed()) return relock::diff_command(arguments.diff);
   if (commands.report->parsed()) return relock::report_command(arguments.report);
   return relock::kUsage;
 }

@@ -53,6 +53,40 @@ std::string read_file(const std::string& path, std::vector<char>* bytes) {
   return wrong;
 }
 
+// Counters are written one after another, also while the file is read, so they may be apart by as
+// many events as happen meanwhile; but not by more.
+std::uint64_t slack_of(std::uint64_t count) { return 65536 + count / 8; }
+
+bool near_each_other(std::uint64_t a, std::uint64_t b) {
+  return (a > b ? a - b : b - a) <= slack_of(std::max(a, b));
+}
+
+using Wide = unsigned __int128;
+
+// Whether a count, a total and a maximum may belong to the values that the histogram counted.
+bool fits_histogram(const std::uint32_t (&histogram)[kHistogramBuckets], std::uint64_t count,
+                    std::uint64_t total_ns, std::uint64_t max_ns) {
+  std::uint64_t events = 0;
+  Wide least_ns = 0;
+  for (std::uint32_t bucket = 0; bucket < kHistogramBuckets; ++bucket) {
+    events += histogram[bucket];
+    if (bucket > 0) least_ns += Wide{histogram[bucket]} << bucket;
+  }
+  const Wide lag_ns = Wide{slack_of(std::max(events, count))} * max_ns;
+  return near_each_other(events, count) && total_ns <= Wide{count} * max_ns + lag_ns &&
+         least_ns <= total_ns + lag_ns;
+}
+
+// A turned bit in a counter would be a wrong number in every report; most of them show.
+bool counts_fit(const LockRow& lock) {
+  const std::uint64_t most = lock.contended + slack_of(lock.contended);
+  return lock.contended <= UINT64_MAX / 2 &&
+         fits_histogram(lock.histogram, lock.contended, lock.wait_ns, lock.max_wait_ns) &&
+         fits_histogram(lock.hold_histogram, lock.hold_samples, lock.hold_ns, lock.max_hold_ns) &&
+         lock.timeouts <= most && lock.cancelled <= most && lock.samples <= most &&
+         lock.handoffs_within <= most && lock.handoffs_across <= most;
+}
+
 }  // namespace
 
 template <typename Row>
@@ -146,6 +180,7 @@ std::string Profile::read_locks() {
     if (key_kind(lock.key) >= kKinds || lock.retired > 1 || lock.first_stack > kStackRows) {
       return corrupt("lock", i);
     }
+    if (!counts_fit(lock)) return corrupt("counts that do not fit together, lock", i);
     lock_index_[i] = static_cast<std::uint32_t>(locks_.size());
     locks_.push_back({lock, {}, 0});
   }
@@ -171,6 +206,10 @@ std::string Profile::read_pairs() {
     const bool fits = pair.key >> 63 == 1 && lock < kLockRows && lock_index_[lock] != kNone &&
                       pair_waiter(pair.key) <= kStackRows && pair_blocker(pair.key) <= kStackRows;
     if (!fits) return corrupt("pair of stacks", i);
+    const std::uint64_t waits = locks_[lock_index_[lock]].row.contended;
+    if (pair.samples > waits + slack_of(waits)) {
+      return corrupt("more samples than waits, pair of stacks", i);
+    }
     locks_[lock_index_[lock]].pairs.push_back({pair_waiter(pair.key), pair_blocker(pair.key),
                                                pair.samples, pair.weighted_wait_ns,
                                                pair.weighted_samples});

@@ -9,6 +9,7 @@
 #include "tools/demangle.h"
 #include "tools/lock_names.h"
 #include "tools/lock_wrappers.h"
+#include "tools/report_counts.h"
 
 namespace relock {
 
@@ -17,75 +18,6 @@ using namespace profile;
 namespace {
 
 constexpr char kNoStack[] = "(no stack was taken)";
-
-// Splits the exact `whole` in proportion to the parts, so that they add up to it again.
-void share_out(std::uint64_t whole, std::vector<std::uint64_t>* parts) {
-  std::uint64_t total = 0;
-  for (const std::uint64_t part : *parts) total = add_up(total, part);
-  if (parts->empty()) return;
-  if (total == 0) std::fill(parts->begin(), parts->end(), 1), total = parts->size();
-  const auto largest = std::max_element(parts->begin(), parts->end()) - parts->begin();
-  std::uint64_t given = 0;
-  for (std::uint64_t& part : *parts) {
-    part = std::min(scaled(part, whole, total), whole - given);
-    given += part;
-  }
-  (*parts)[static_cast<std::size_t>(largest)] += whole - given;
-}
-
-void fill_counts(const LockRow& row, ReportLock* lock) {
-  lock->objects = row.objects;
-  lock->acquisitions = add_up(row.acquisitions, row.acquisitions_before);
-  lock->waits = row.contended;
-  lock->wait_ns = row.wait_ns;
-  lock->max_wait_ns = row.max_wait_ns;
-  lock->timeouts = row.timeouts;
-  lock->cancelled = row.cancelled;
-  lock->try_failures = row.try_failures;
-  std::copy(std::begin(row.histogram), std::end(row.histogram), lock->histogram.begin());
-}
-
-void add_counts(const ReportLock& from, ReportLock* to) {
-  to->objects = add_up(to->objects, from.objects);
-  to->acquisitions = add_up(to->acquisitions, from.acquisitions);
-  to->waits = add_up(to->waits, from.waits);
-  to->wait_ns = add_up(to->wait_ns, from.wait_ns);
-  to->max_wait_ns = std::max(to->max_wait_ns, from.max_wait_ns);
-  to->timeouts = add_up(to->timeouts, from.timeouts);
-  to->cancelled = add_up(to->cancelled, from.cancelled);
-  to->try_failures = add_up(to->try_failures, from.try_failures);
-  to->under_way = add_up(to->under_way, from.under_way);
-  to->samples = add_up(to->samples, from.samples);
-  for (std::size_t i = 0; i < to->histogram.size(); ++i) {
-    to->histogram[i] = add_up(to->histogram[i], from.histogram[i]);
-  }
-  to->pairs.insert(to->pairs.end(), from.pairs.begin(), from.pairs.end());
-}
-
-ReportProcess process_of(const NamedProfile& named) {
-  const Header& header = named.profile.header();
-  ReportProcess process;
-  process.file = valid_utf8(named.file);
-  process.comm = valid_utf8(header.comm);
-  process.exe = valid_utf8(header.exe);
-  process.command = valid_utf8(header.command_line);
-  process.pid = header.pid;
-  process.start_unix_ns = header.start_realtime_ns;
-  if (header.last_monotonic_ns > header.start_monotonic_ns) {
-    process.duration_ns = header.last_monotonic_ns - header.start_monotonic_ns;
-  }
-  process.finished = named.profile.finished();
-  process.mutex = valid_utf8(header.mutex_lock);
-  process.spin = valid_utf8(header.spin_lock);
-  process.rwlock = valid_utf8(header.rwlock);
-  process.wait = valid_utf8(header.wait);
-  process.samples_per_s = header.samples_per_s;
-  process.stacks_wanted = header.stacks_wanted != 0;
-  process.samples = header.samples;
-  process.waits_unsampled = header.waits_unsampled;
-  process.stacks_taken = header.stacks_taken;
-  return process;
-}
 
 class Builder {
  public:
@@ -112,7 +44,6 @@ class Builder {
   LockName site_name(std::uint32_t stack) const;
   void tell_apart(std::vector<ReportLock>* locks) const;
   void number_readings();
-  void compare_settings();
   void note_missing_files();
   void sum_up();
 
@@ -237,6 +168,7 @@ ReportLock& Builder::group(const std::string& key, std::uint32_t kind, const Loc
   lock.id = static_cast<std::uint32_t>(groups_.size());
   lock.name = valid_utf8(name.text);
   lock.place = valid_utf8(name.place);
+  lock.named_by = name.named_by;
   lock.kind = kind;
   lock.exact = report_.by != GroupBy::kSite;
   groups_.push_back(std::move(lock));
@@ -271,7 +203,7 @@ void Builder::add_lock(const LockNames& names, std::size_t row) {
 }
 
 LockName Builder::site_name(std::uint32_t stack) const {
-  if (stack == kNone) return {kNoStack, "", ""};
+  if (stack == kNone) return {kNoStack, "", "", NamedBy::kWait};
   const std::vector<std::uint32_t>& frames = report_.stacks[stack];
   const Frame* site = &report_.frames[frames[0]];
   for (const std::uint32_t number : frames) {
@@ -280,7 +212,7 @@ LockName Builder::site_name(std::uint32_t stack) const {
     site = &frame;
     break;
   }
-  return {site->name, short_place(site->file, site->line), ""};
+  return {site->name, short_place(site->file, site->line), "", NamedBy::kWait};
 }
 
 void Builder::add_to_sites(const ReportLock& lock) {
@@ -337,40 +269,16 @@ void Builder::number_readings() {
   }
 }
 
-// Two files may have been recorded in different ways; their sum then mixes what is not alike.
-void Builder::compare_settings() {
-  struct Setting {
-    const char* what;
-    std::string (*text)(const ReportProcess&);
-  };
-  const Setting settings[] = {
-      {"mutex lock", [](const ReportProcess& p) { return p.mutex; }},
-      {"spinlock", [](const ReportProcess& p) { return p.spin; }},
-      {"rwlock", [](const ReportProcess& p) { return p.rwlock; }},
-      {"waiting", [](const ReportProcess& p) { return p.wait; }},
-      {"stacks",
-       [](const ReportProcess& p) { return std::string(p.stacks_wanted ? "on" : "off"); }},
-      {"stacks per second", [](const ReportProcess& p) { return std::to_string(p.samples_per_s); }},
-  };
-  for (const Setting& setting : settings) {
-    std::map<std::string, std::string> files;
-    for (const ReportProcess& process : report_.processes) {
-      files.emplace(setting.text(process), process.comm + "[" + std::to_string(process.pid) + "]");
-    }
-    if (files.size() < 2) continue;
-    std::string text = std::string(setting.what) + ":";
-    for (const auto& [value, file] : files) {
-      text += (text.back() == ':' ? " " : ", ") + value + " in " + file;
-    }
-    report_.differences.push_back(text);
-  }
-}
-
 void Builder::sum_up() {
   ReportTotals& totals = report_.totals;
+  bool thread_time_known = !report_.processes.empty();
+  std::uint64_t thread_ns = 0;
   for (const ReportProcess& process : report_.processes) {
     totals.duration_ns = add_up(totals.duration_ns, process.duration_ns);
+    thread_time_known = thread_time_known && process.thread_ns.has_value();
+    thread_ns = add_up(thread_ns, process.thread_ns.value_or(0));
   }
+  if (thread_time_known) totals.thread_ns = thread_ns;
   for (const ReportLock& lock : report_.locks) {
     totals.wait_ns = add_up(totals.wait_ns, lock.wait_ns);
     totals.waits = add_up(totals.waits, lock.waits);
@@ -386,7 +294,7 @@ void Builder::sum_up() {
 
 Report Builder::finish() {
   number_readings();
-  compare_settings();
+  report_.differences = setting_differences(report_.processes);
   for (ReportLock& lock : groups_) {
     std::stable_sort(lock.pairs.begin(), lock.pairs.end(),
                      [](const PairShare& a, const PairShare& b) { return a.ns > b.ns; });

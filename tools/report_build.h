@@ -16,4 +16,7 @@ struct NamedProfile {
 
 Report build_report(const std::vector<NamedProfile>& profiles, NameSource& names, GroupBy by);
 
+// One sentence for each setting in which the processes differ.
+std::vector<std::string> setting_differences(const std::vector<ReportProcess>& processes);
+
 }  // namespace relock

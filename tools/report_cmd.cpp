@@ -54,22 +54,6 @@ void warn_about(const Report& report, const ReportOptions& options) {
   }
 }
 
-int check_output(const ReportOptions& options) {
-  if (options.output.empty()) {
-    if (options.format != "pprof" || isatty(STDOUT_FILENO) == 0) return kOk;
-    return fail(kUsage, "--format pprof", "a terminal cannot show it: give -o FILE or redirect it");
-  }
-  FileId output;
-  if (!file_id(options.output, &output)) return kOk;
-  for (const std::string& file : options.files) {
-    FileId input;
-    if (file_id(file, &input) && input == output) {
-      return fail(kUsage, options.output, "is one of the profiles: give another file");
-    }
-  }
-  return kOk;
-}
-
 }  // namespace
 
 int load_profiles(const std::vector<std::string>& files, std::vector<NamedProfile>* profiles) {
@@ -83,6 +67,18 @@ int load_profiles(const std::vector<std::string>& files, std::vector<NamedProfil
     FileId id;
     if (file_id(files[i], &id) && !seen.insert(id).second) {
       return fail(kUsage, files[i], "given twice: its waits would count twice");
+    }
+  }
+  return kOk;
+}
+
+int check_output(const std::string& output, const std::vector<std::string>& files) {
+  FileId written;
+  if (output.empty() || !file_id(output, &written)) return kOk;
+  for (const std::string& file : files) {
+    FileId read;
+    if (file_id(file, &read) && read == written) {
+      return fail(kUsage, output, "is one of the profiles: give another file");
     }
   }
   return kOk;
@@ -113,7 +109,11 @@ GroupBy group_by(const std::string& word) {
 }
 
 int report_command(const ReportOptions& options) {
-  if (const int status = check_output(options); status != kOk) return status;
+  if (options.format == "pprof" && options.output.empty() && isatty(STDOUT_FILENO) != 0) {
+    return fail(kUsage, "--format pprof", "a terminal cannot show it: give -o FILE or redirect it");
+  }
+  const int writable = check_output(options.output, options.files);
+  if (writable != kOk) return writable;
   std::vector<NamedProfile> profiles;
   if (const int status = load_profiles(options.files, &profiles); status != kOk) return status;
   ModuleFiles files;

@@ -31,6 +31,8 @@ int report_command(const ReportOptions& options);
 // The parts that other commands share. Each returns 0, or the exit status after one line.
 int load_profiles(const std::vector<std::string>& files, std::vector<NamedProfile>* profiles);
 int find_binaries(const std::vector<std::string>& directories, ModuleFiles* files);
+// `output` may be none of the profiles.
+int check_output(const std::string& output, const std::vector<std::string>& files);
 int write_result(const std::string& bytes, const std::string& output);
 GroupBy group_by(const std::string& word);
 

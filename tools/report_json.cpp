@@ -1,5 +1,6 @@
 #include "tools/report_json.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tools/lock_names.h"
@@ -38,7 +39,10 @@ Json process_json(const ReportProcess& process) {
           {"waits_unsampled", process.waits_unsampled},
           {"stacks_taken", process.stacks_taken},
           {"thread_ns", number_or_null(process.thread_ns)},
-          {"threads", number_or_null(process.threads)}};
+          {"threads", number_or_null(process.threads)},
+          {"waiting_threads", process.waiting_threads},
+          {"filtered", process.filtered},
+          {"stacks_refused", process.stacks_refused}};
 }
 
 Json totals_json(const ReportTotals& totals) {
@@ -83,11 +87,14 @@ Json pair_shares(const std::vector<PairShare>& pairs) {
   return json;
 }
 
-Json hold_json(const std::optional<HoldTimes>& hold) {
+Json hold_json(const ReportLock& lock) {
+  const std::optional<HoldTimes>& hold = lock.hold;
   if (!hold.has_value()) return nullptr;
   return {{"samples", hold->samples},
           {"total_ns", hold->total_ns},
           {"max_ns", hold->max_ns},
+          {"mean_ns", mean_hold_ns(lock)},
+          {"held_ns", scaled(mean_hold_ns(lock), lock.acquisitions, 1)},
           {"histogram", hold->histogram}};
 }
 
@@ -96,9 +103,15 @@ Json hand_offs_json(const std::optional<HandOffs>& hand_offs) {
   return {{"within", hand_offs->within}, {"across", hand_offs->across}};
 }
 
+const char* named_by_word(NamedBy named_by) {
+  constexpr std::array kWords = {"symbol", "init", "wait", "address"};
+  return kWords[static_cast<std::size_t>(named_by)];
+}
+
 Json lock_json(const Report& report, const ReportLock& lock) {
   return {{"id", lock.id},
           {"name", lock.name},
+          {"named_by", named_by_word(lock.named_by)},
           {"place", text_or_null(lock.place)},
           {"address", text_or_null(lock.address)},
           {"kind", kind_name(lock.kind)},
@@ -113,7 +126,7 @@ Json lock_json(const Report& report, const ReportLock& lock) {
           {"try_failures", lock.try_failures},
           {"under_way", lock.under_way},
           {"histogram", lock.exact ? Json(lock.histogram) : Json::array()},
-          {"hold", hold_json(lock.hold)},
+          {"hold", hold_json(lock)},
           {"hand_offs", hand_offs_json(lock.hand_offs)},
           {"samples", lock.samples},
           {"waiters", stack_shares(waiters_of(report, lock))},

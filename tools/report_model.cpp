@@ -68,6 +68,13 @@ const char* drop_key(std::uint32_t drop) {
   return drop < kDrops.size() ? kDrops[drop].key : nullptr;
 }
 
+std::uint64_t mean_hold_ns(const ReportLock& lock) {
+  if (!lock.hold.has_value()) return 0;
+  const HoldTimes& hold = *lock.hold;
+  if (hold.stands_for != 0) return hold.stands_for_ns / hold.stands_for;
+  return hold.samples == 0 ? 0 : hold.total_ns / hold.samples;
+}
+
 std::vector<StackShare> waiters_of(const Report& report, const ReportLock& lock) {
   return by_stack(report, lock, &PairShare::waiter);
 }

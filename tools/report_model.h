@@ -59,22 +59,30 @@ struct PairShare {
 
 using Histogram = std::array<std::uint64_t, profile::kHistogramBuckets>;
 
+// Sampled hold times. What the samples stand for: `stands_for` acquisitions that held the lock for
+// `stands_for_ns` together, so that their ratio is the mean.
 struct HoldTimes {
   std::uint64_t samples = 0;
-  std::uint64_t total_ns = 0;
+  std::uint64_t total_ns = 0;  // of the samples themselves, as are the next two
   std::uint64_t max_ns = 0;
   Histogram histogram{};
+  std::uint64_t stands_for = 0;
+  std::uint64_t stands_for_ns = 0;
 };
-struct HandOffs {
+struct HandOffs {            // waits that ended with the lock, by where its owner before ran
   std::uint64_t within = 0;  // one NUMA node
   std::uint64_t across = 0;
 };
 
+// What a lock's name is taken from.
+enum class NamedBy { kSymbol, kInit, kWait, kAddress };
+
 struct ReportLock {
   std::uint32_t id = 0;
   std::string name;
-  std::string place;       // file:line of where it was made or first waited for; empty if named
-                           // by its symbol or unknown
+  std::string place;  // file:line of where it was made or first waited for; empty if named
+                      // by its symbol or unknown
+  NamedBy named_by = NamedBy::kAddress;
   std::string address;     // of one of several locks that have the same name; else empty
   std::uint32_t kind = 0;  // RelockObjectKind
   bool exact = true;       // false: estimated from samples
@@ -103,6 +111,8 @@ struct ReportProcess {
   std::uint64_t start_unix_ns = 0;
   std::uint64_t duration_ns = 0;
   bool finished = false;
+  bool filtered = false;        // it entered a seccomp filter
+  bool stacks_refused = false;  // and that refuses what stacks need
   std::string mutex;
   std::string spin;
   std::string rwlock;
@@ -113,7 +123,8 @@ struct ReportProcess {
   std::uint64_t waits_unsampled = 0;
   std::uint64_t stacks_taken = 0;
   std::optional<std::uint64_t> thread_ns;
-  std::optional<std::uint64_t> threads;
+  std::optional<std::uint64_t> threads;  // most at once
+  std::uint64_t waiting_threads = 0;     // that have waited at least once
 };
 
 struct ReportTotals {
@@ -151,6 +162,9 @@ const char* kind_name(std::uint32_t kind);
 // What the counters of drops count, in words, and as keys of the JSON; null beyond the last.
 const char* drop_text(std::uint32_t drop);
 const char* drop_key(std::uint32_t drop);
+
+// Mean of the sampled hold times; 0 without samples.
+std::uint64_t mean_hold_ns(const ReportLock& lock);
 
 // The waits by stack, the largest first, with stacks that read alike as one.
 std::vector<StackShare> waiters_of(const Report& report, const ReportLock& lock);

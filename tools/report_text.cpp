@@ -50,6 +50,7 @@ class TextReport {
     for (const std::string& difference : report_.differences) {
       head("note", "the files differ in " + difference);
     }
+    write_filters();
     write_loss();
     write_sampling();
     write_drops();
@@ -85,6 +86,14 @@ class TextReport {
     } else {
       head("recorded",
            lasted + (killed == 0 ? ", until the program ended" : ", then killed or still running"));
+    }
+  }
+
+  void write_filters() {
+    for (const ReportProcess& process : report_.processes) {
+      if (!process.filtered) continue;
+      head("note", process.comm + "[" + std::to_string(process.pid) + "] entered a seccomp filter" +
+                       (process.stacks_refused ? ", which refuses stacks from there on" : ""));
     }
   }
 
@@ -162,7 +171,10 @@ class TextReport {
   }
 
   void write_section(bool conditions) {
-    const std::vector<ReportLock>& locks = conditions ? report_.conditions : report_.locks;
+    std::vector<ReportLock> locks;
+    for (const ReportLock& lock : conditions ? report_.conditions : report_.locks) {
+      if (lock.waits + lock.try_failures + lock.under_way != 0) locks.push_back(lock);
+    }
     out_ += "\n";
     if (conditions && locks.empty()) return line("No thread waited for a condition variable.");
     if (locks.empty()) return line("No thread waited for a lock.");
@@ -250,9 +262,9 @@ class TextReport {
     if (lock.under_way != 0) add(count_text(lock.under_way) + " still waiting");
     if (!facts.empty()) line(facts);
     if (lock.hold.has_value() && lock.hold->samples != 0) {
-      line("   held for " + duration_text(lock.hold->total_ns / lock.hold->samples) +
-           " on average, " + duration_text(lock.hold->max_ns) + " at most (" +
-           counted(lock.hold->samples, "sample") + ")");
+      line("   held for " + duration_text(mean_hold_ns(lock)) + " on average, " +
+           duration_text(lock.hold->max_ns) + " at most (" + counted(lock.hold->samples, "sample") +
+           ")");
     }
     if (lock.hand_offs.has_value() && lock.hand_offs->across != 0) {
       const std::uint64_t all = add_up(lock.hand_offs->within, lock.hand_offs->across);

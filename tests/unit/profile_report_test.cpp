@@ -117,8 +117,11 @@ TEST_CASE("a report fits into 100 columns and prints no control characters") {
   const std::uint32_t stack = builder.stack({0x10, 0x20, 0x30, 0x40});
   builder.wait(lock, stack, stack, 123456789);
   LockRow& row = lock_row(builder.header(), lock);
-  row.contended = row.acquisitions = row.timeouts = row.cancelled = row.try_failures = ~0ull >> 1;
+  row.contended = row.timeouts = row.cancelled = 4000000000;
+  row.histogram[26] = 4000000000;
+  row.acquisitions = row.try_failures = ~0ull >> 1;
   row.max_wait_ns = ~0ull >> 1;
+  row.wait_ns = ~0ull;
   row.objects = ~0u;
   const std::string text = report(builder, names);
   CHECK(widest(text) <= kReportColumns);
