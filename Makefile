@@ -7,6 +7,7 @@
 #   make bench      lockbench's grid, auto against glibc, in a quarter of an hour: table and plot
 #   make bench-full the whole grid with every lock, about two hours
 #   make deps       installs the Debian packages that a build or a test finds missing
+#   make install    PREFIX=/usr/local DESTDIR=: command, libraries, manual page; make uninstall
 #   make readme     the tables of locks and variables in README.md, from their .def files
 #   make format     clang-format over every source;  make format-check only looks
 #   make disasm     the instructions that an uncontended lock and unlock execute
@@ -26,8 +27,8 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests test test-slow demo bench bench-full deps deps-test readme format format-check \
-  disasm clean
+.PHONY: all tests test test-slow demo bench bench-full deps deps-test install uninstall readme \
+  format format-check disasm clean
 all:
 
 # ---- flags ------------------------------------------------------------------------------
@@ -125,11 +126,11 @@ missing_build = $(shell if command -v $(CXX) >/dev/null; \
   else echo g++ $(foreach h,$(HEADERS),$(lastword $(subst :, ,$(h)))); fi)
 
 # Programs that the tests and the demo run, as command:package; a path stands for a library.
-LIBDIR := /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
+MACHINE_LIB := /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
 PROGRAMS = objdump:binutils sysbench:sysbench ruby:ruby python3:python3 pigz:pigz zstd:zstd \
   tchmttest:tokyocabinet-bin kchashtest:kyotocabinet-utils cache_bench:rocksdb-tools git:git \
-  redis-server:redis-server redis-benchmark:redis-tools stress-ng:stress-ng \
-  $(LIBDIR)/libjemalloc.so.2:libjemalloc2 $(LIBDIR)/libtcmalloc_minimal.so.4:libtcmalloc-minimal4
+  mandoc:mandoc man:man-db redis-server:redis-server redis-benchmark:redis-tools stress-ng:stress-ng \
+  $(MACHINE_LIB)/libjemalloc.so.2:libjemalloc2 $(MACHINE_LIB)/libtcmalloc_minimal.so.4:libtcmalloc-minimal4
 missing_tests = $(shell for p in $(PROGRAMS); do \
   [ -e "$${p%:*}" ] || command -v "$${p%:*}" >/dev/null || echo "$${p\#*:}"; done)
 
@@ -139,7 +140,7 @@ deps-test:
 	@tools/deps.sh $(sort $(missing_build) $(missing_tests))
 
 # A build without its headers fails once, in one line, instead of in every source.
-ifneq ($(if $(MAKECMDGOALS),$(filter all tests bench bench-full disasm $(BUILD)/%,$(MAKECMDGOALS)),all),)
+ifneq ($(if $(MAKECMDGOALS),$(filter all tests bench bench-full disasm install $(BUILD)/%,$(MAKECMDGOALS)),all),)
 MISSING := $(strip $(missing_build))
 ifneq ($(MISSING),)
 $(error missing packages: $(MISSING) (make deps installs them))
@@ -168,6 +169,9 @@ $(BUILD)/relock: $(TOOL_OBJ) $(POLICY_OBJ)
 	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ $(TOOL_LIBS)
 $(BUILD)/lockbench: $(BENCH_OBJ)
 	$(call run,LINK,$@)$(CC) $(BASE_FLAGS) -o $@ $^ -pthread
+# The manual page is the command's own account of itself.
+$(BUILD)/relock.1: $(BUILD)/relock
+	$(call run,MAN,$@)$< --man >$@
 $(GENERATORS): $(BUILD)/%: $(BUILD)/obj/plain/tools/%.o $(POLICY_OBJ)
 	$(call run,LINK,$@)$(CXX) $(BASE_FLAGS) -o $@ $^ -pthread
 
@@ -231,6 +235,9 @@ $(BUILD)/obj/tsan/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(call run,CXX,$@)$(CXX) $(TSAN_FLAGS) $(DEPFLAGS) -c -o $@ $<
 
+# The assembler puts these into an object, unseen by -MMD.
+$(BUILD)/obj/plain/tools/embedded.o: $(wildcard tools/embedded/*)
+
 -include $(OBJ:.o=.d) $(addsuffix .d,$(CONF_PROGS) $(CONF_LIBS))
 
 # ---- tests and the rest -----------------------------------------------------------------
@@ -252,6 +259,30 @@ bench-full: $(BUILD)/lockbench $(BUILD)/librelock.so
 	@BUILD=$(BUILD) tools/bench.sh --grid --full
 disasm: $(BUILD)/librelock.so
 	@BUILD=$(BUILD) tests/build/fast_path.sh --listing
+
+# ---- installation -----------------------------------------------------------------------
+
+# relock finds its library from where it itself lies, so the tree may be staged and moved. A
+# distribution sets LIBDIR to its own, as in /usr/lib/x86_64-linux-gnu.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+INSTALLED = $(BINDIR)/relock $(LIBDIR)/relock/librelock.so \
+  $(LIBDIR)/relock/librelock-profile.so $(MANDIR)/man1/relock.1
+install: all $(BUILD)/relock.1
+	@for file in $(INSTALLED); do \
+	  case $$file in *.1) mode=644;; *) mode=755;; esac; \
+	  install -D -m $$mode "$(BUILD)/$${file##*/}" "$(DESTDIR)$$file" || exit 1; \
+	  echo "  INSTALL $(DESTDIR)$$file"; \
+	done
+uninstall:
+	rm -f $(addprefix "$(DESTDIR)",$(INSTALLED))
+	@[ ! -d "$(DESTDIR)$(LIBDIR)/relock" ] || \
+	  rmdir --ignore-fail-on-non-empty "$(DESTDIR)$(LIBDIR)/relock"
+
+# ---- upkeep -----------------------------------------------------------------------------
 
 FORMATTED = $(shell find locks policy interpose tools tests -name '*.cpp' -o -name '*.h' \
   -o -name '*.c' 2>/dev/null)

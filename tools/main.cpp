@@ -13,6 +13,7 @@
 #include "tools/check.h"
 #include "tools/diff_cmd.h"
 #include "tools/list.h"
+#include "tools/man_page.h"
 #include "tools/message.h"
 #include "tools/report_cmd.h"
 #include "tools/run.h"
@@ -161,6 +162,7 @@ struct Commands {
 void declare(Commands* commands, Arguments* arguments) {
   CLI::App& app = commands->app;
   app.require_subcommand(1);
+  app.add_flag("--man")->description("print the manual page, as man -l reads it");
   commands->run = app.add_subcommand("run", "start a program with its locks swapped");
   add_run_options(commands->run, &arguments->request);
   commands->record = app.add_subcommand("record", "the same, and record who waits for what");
@@ -201,6 +203,7 @@ int run(int argc, char** argv) {
   if (argc > 1 && argv[1][0] != '-' && commands.app.get_subcommands(is_named).empty()) {
     return relock::fail(relock::kUsage, argv[1], "no such subcommand: see relock --help");
   }
+  if (argc == 2 && std::string(argv[1]) == "--man") return relock::man_command(commands.app);
   const int program = program_index(argc, argv);
   int ours = program;
   if (program > 2 && program <= argc && std::string(argv[program - 1]) == "--") --ours;

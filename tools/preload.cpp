@@ -8,6 +8,7 @@
 
 #include "policy/options.h"
 #include "tools/check.h"
+#include "tools/library_search.h"
 #include "tools/message.h"
 
 namespace relock {
@@ -15,6 +16,12 @@ namespace relock {
 namespace {
 
 constexpr char kLibraryName[] = "librelock.so";
+
+// Where it may be, seen from the command's own directory: beside it as built, or where `make
+// install` and distributions put it. $LIB is lib/x86_64-linux-gnu and the like.
+constexpr const char* kPlaces[] = {
+    "$ORIGIN",        "$ORIGIN/../lib/relock", "$ORIGIN/../$LIB/relock", "$ORIGIN/../lib64/relock",
+    "$ORIGIN/../lib", "$ORIGIN/../$LIB",       "$ORIGIN/../lib64"};
 
 int refuse_value(const OptionRow& row, const char* value) {
   LineBuffer what;
@@ -92,8 +99,8 @@ int admit_program(const std::string& name, std::string* path) {
 
 int preload_library() {
   const std::string base = own_directory();
-  for (const char* place : {"", "/../lib/relock", "/../lib"}) {
-    const std::string candidate = base + place + "/" + kLibraryName;
+  for (const char* place : kPlaces) {
+    const std::string candidate = expand_origin(place, base) + "/" + kLibraryName;
     char resolved[PATH_MAX];
     if (realpath(candidate.c_str(), resolved) == nullptr) continue;
     std::string preload = resolved;
