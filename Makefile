@@ -65,7 +65,7 @@ PROFILE_LINK = -shared -Wl,-soname,librelock-profile.so -Wl,-z,now -Wl,-z,relro 
   -Wl,-z,defs -Wl,--gc-sections -Wl,--no-as-needed -lgcc_s -Wl,--as-needed
 
 TOOL_FLAGS = $(CXXFLAGS_COMMON)
-TOOL_LIBS = -ldw -lelf -lz -liberty -pthread
+TOOL_LIBS = -ldw -lelf -lz -liberty -lncursesw -ltinfo -pthread
 BENCH_CXXFLAGS = $(CXXFLAGS_COMMON) -fno-exceptions -fno-rtti -fno-threadsafe-statics
 TEST_FLAGS = $(CXXFLAGS_COMMON) $(LOG_FLAGS)
 TSAN_FLAGS = $(filter-out -fsanitize=%,$(TEST_FLAGS)) -O1 -fsanitize=thread
@@ -118,7 +118,7 @@ TESTS := $(if $(UNIT_SRC),$(BUILD)/unit_tests) $(if $(EXPLORE_SRC),$(BUILD)/expl
 # One run of the preprocessor names each Debian package whose header it cannot find.
 HEADERS = libunwind.h:libunwind-dev spdlog/spdlog.h:libspdlog-dev fmt/format.h:libfmt-dev \
   catch2/catch.hpp:catch2 CLI/CLI.hpp:libcli11-dev nlohmann/json.hpp:nlohmann-json3-dev \
-  elfutils/libdwfl.h:libdw-dev libelf.h:libelf-dev libiberty/demangle.h:libiberty-dev \
+  curses.h:libncurses-dev elfutils/libdwfl.h:libdw-dev libelf.h:libelf-dev libiberty/demangle.h:libiberty-dev \
   protozero/pbf_writer.hpp:libprotozero-dev zlib.h:zlib1g-dev
 probe = $(foreach h,$(HEADERS),\n\043if !__has_include(<$(firstword $(subst :, ,$(h)))>)\n$(lastword $(subst :, ,$(h)))\n\043endif\n)
 missing_build = $(shell if command -v $(CXX) >/dev/null; \
@@ -129,7 +129,8 @@ missing_build = $(shell if command -v $(CXX) >/dev/null; \
 MACHINE_LIB := /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
 PROGRAMS = objdump:binutils sysbench:sysbench ruby:ruby python3:python3 pigz:pigz zstd:zstd \
   tchmttest:tokyocabinet-bin kchashtest:kyotocabinet-utils cache_bench:rocksdb-tools git:git \
-  mandoc:mandoc man:man-db redis-server:redis-server redis-benchmark:redis-tools stress-ng:stress-ng \
+  mandoc:mandoc man:man-db \
+  /usr/lib/python3/dist-packages/pyte/__init__.py:python3-pyte redis-server:redis-server redis-benchmark:redis-tools stress-ng:stress-ng \
   $(MACHINE_LIB)/libjemalloc.so.2:libjemalloc2 $(MACHINE_LIB)/libtcmalloc_minimal.so.4:libtcmalloc-minimal4
 missing_tests = $(shell for p in $(PROGRAMS); do \
   [ -e "$${p%:*}" ] || command -v "$${p%:*}" >/dev/null || echo "$${p\#*:}"; done)

@@ -17,6 +17,7 @@
 #include "tools/message.h"
 #include "tools/report_cmd.h"
 #include "tools/run.h"
+#include "tools/top_cmd.h"
 
 namespace {
 
@@ -125,6 +126,16 @@ void add_diff_options(CLI::App* command, relock::DiffOptions* diff) {
   add_file_options(command, &diff->binaries, &diff->output);
 }
 
+void add_top_options(CLI::App* command, relock::TopOptions* top) {
+  command->add_option("target", top->target, "a process that is recorded, or a profile")
+      ->required()
+      ->option_text("PID|FILE");
+  command->add_option("--interval", top->interval, "how long rates are taken over (1)")
+      ->option_text("SECONDS");
+  command->add_flag("--once", top->once, "print one frame, for scripts");
+  command->add_option("--top", top->top, "with --once: rows of the table (20)")->option_text("N");
+}
+
 // CLI11 would read the program's own options as ours, so the arguments are cut in two first.
 // Returns the index of the program in argv, or argc.
 int program_index(int argc, char** argv) {
@@ -147,6 +158,7 @@ struct Arguments {
   std::string checked;
   relock::ReportOptions report;
   relock::DiffOptions diff;
+  relock::TopOptions top;
 };
 
 struct Commands {
@@ -155,6 +167,7 @@ struct Commands {
   CLI::App* record = nullptr;
   CLI::App* report = nullptr;
   CLI::App* diff = nullptr;
+  CLI::App* top = nullptr;
   CLI::App* list = nullptr;
   CLI::App* check = nullptr;
 };
@@ -176,6 +189,8 @@ void declare(Commands* commands, Arguments* arguments) {
   add_report_options(commands->report, &arguments->report);
   commands->diff = app.add_subcommand("diff", "what got better and worse between two profiles");
   add_diff_options(commands->diff, &arguments->diff);
+  commands->top = app.add_subcommand("top", "watch a program while it is being recorded");
+  add_top_options(commands->top, &arguments->top);
   commands->list = app.add_subcommand("list", "the locks and the environment variables");
   commands->check = app.add_subcommand("check", "say whether relock can work on a program");
   commands->check->add_option("program", arguments->checked, "a program")->required();
@@ -189,6 +204,7 @@ int dispatch(const Commands& commands, const Arguments& arguments) {
   if (commands.list->parsed()) return relock::list_command();
   if (commands.check->parsed()) return relock::check_command(arguments.checked);
   if (commands.diff->parsed()) return relock::diff_command(arguments.diff);
+  if (commands.top->parsed()) return relock::top_command(arguments.top);
   if (commands.report->parsed()) return relock::report_command(arguments.report);
   return relock::kUsage;
 }

@@ -182,7 +182,7 @@ std::string Profile::read_locks() {
     }
     if (!counts_fit(lock)) return corrupt("counts that do not fit together, lock", i);
     lock_index_[i] = static_cast<std::uint32_t>(locks_.size());
-    locks_.push_back({lock, {}, 0});
+    locks_.push_back({lock, {}, 0, {}});
   }
   return "";
 }
@@ -231,6 +231,7 @@ std::string Profile::read_tickets() {
     const std::uint32_t lock = lock_index_[ticket.lock];
     if ((flags & kTicketEnded) == 0) {
       ++locks_[lock].under_way;
+      locks_[lock].waiting_since_ns.push_back(ticket.begin_ns);
       continue;
     }
     const auto weighted = static_cast<unsigned __int128>(ticket.wait_ns) * ticket.weight;

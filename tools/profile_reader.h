@@ -22,7 +22,8 @@ struct StackPair {
 struct LockProfile {
   profile::LockRow row;
   std::vector<StackPair> pairs;
-  std::uint64_t under_way = 0;  // sampled waits that had not ended
+  std::uint64_t under_way = 0;                  // sampled waits that had not ended
+  std::vector<std::uint64_t> waiting_since_ns;  // when those began, on the monotonic clock
 };
 
 class Profile {
