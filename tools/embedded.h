@@ -6,5 +6,8 @@
 namespace relock {
 
 std::string_view manual_template();  // relock.1.in
+std::string_view html_template();    // report.html
+std::string_view html_style();       // report.css
+std::string_view html_script();      // the report_*.js, one after the other
 
 }  // namespace relock

@@ -14,6 +14,7 @@
 
 #include "tools/message.h"
 #include "tools/report_folded.h"
+#include "tools/report_html.h"
 #include "tools/report_json.h"
 #include "tools/report_pprof.h"
 #include "tools/report_text.h"
@@ -35,6 +36,7 @@ bool file_id(const std::string& path, FileId* id) {
 std::string written(const Report& report, const ReportOptions& options) {
   const FlameOptions flame{options.blockers, options.conditions};
   if (options.format == "json") return json_text(report_json(report), true) + "\n";
+  if (options.format == "html") return report_html(report);
   if (options.format == "folded") return report_folded(report, flame);
   if (options.format == "pprof") return gzipped(report_pprof(report, flame));
   TextOptions text;
@@ -45,7 +47,7 @@ std::string written(const Report& report, const ReportOptions& options) {
 
 // Formats for other programs have no place for remarks.
 void warn_about(const Report& report, const ReportOptions& options) {
-  if (options.format == "text" || options.format == "json") return;
+  if (options.format != "folded" && options.format != "pprof") return;
   for (const std::string& difference : report.differences) {
     warn("the files differ in their settings", difference);
   }

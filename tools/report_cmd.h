@@ -21,7 +21,7 @@ struct ReportOptions {
   std::string output;  // empty: standard output
 };
 
-inline constexpr const char* kReportFormats[] = {"text", "json", "folded", "pprof"};
+inline constexpr const char* kReportFormats[] = {"text", "json", "folded", "pprof", "html"};
 inline constexpr const char* kGroupings[] = {"lock", "init", "site"};
 
 // Returns the command's exit status: 0, 1 when the result cannot be written, or 2 after one line on

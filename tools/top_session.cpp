@@ -94,6 +94,27 @@ void TopSession::change_interval(bool longer) {
   view_.remark = "interval " + duration_text(interval_ns_);
 }
 
+void TopSession::move_by_key(int key, std::ptrdiff_t page) {
+  switch (key) {
+    case 'k':
+      return move(-1);
+    case 'j':
+      return move(1);
+    case 'b':
+      return move(-page);
+    case 'f':
+      return move(page);
+    case 'g':
+      view_.selected = 0;
+      break;
+    case 'G':
+      view_.selected = SIZE_MAX / 2;
+      break;
+    default:
+      break;
+  }
+}
+
 void TopSession::hold() {
   if (ended()) return;
   view_.state = view_.state == TopState::kPaused ? TopState::kRunning : TopState::kPaused;

@@ -36,6 +36,7 @@ class TopSession {
  private:
   std::string read();
   void change_interval(bool longer);
+  void move_by_key(int key, std::ptrdiff_t page);
   void hold();  // or go on
 
   Symbolizer names_;
