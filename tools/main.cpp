@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/check.h"
+#include "tools/compare.h"
 #include "tools/diff_cmd.h"
 #include "tools/list.h"
 #include "tools/man_page.h"
@@ -140,12 +141,13 @@ void add_top_options(CLI::App* command, relock::TopOptions* top) {
 // Returns the index of the program in argv, or argc.
 int program_index(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
-  if (command != "run" && command != "record") return argc;
+  if (command != "run" && command != "record" && command != "compare") return argc;
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--") return i + 1;
     if (word.empty() || word[0] != '-') return i;
     const bool alone = word == "--verbose" || word == "--help" || word == "-h" ||
+                       word == "--same-output" || word == "--lower-is-better" ||
                        word.find('=') != std::string::npos || (word.size() > 2 && word[1] != '-');
     if (!alone) ++i;  // the next word is this option's value
   }
@@ -159,6 +161,7 @@ struct Arguments {
   relock::ReportOptions report;
   relock::DiffOptions diff;
   relock::TopOptions top;
+  relock::CompareRequest compare;
 };
 
 struct Commands {
@@ -170,6 +173,7 @@ struct Commands {
   CLI::App* top = nullptr;
   CLI::App* list = nullptr;
   CLI::App* check = nullptr;
+  CLI::App* compare = nullptr;
 };
 
 void declare(Commands* commands, Arguments* arguments) {
@@ -194,6 +198,9 @@ void declare(Commands* commands, Arguments* arguments) {
   commands->list = app.add_subcommand("list", "the locks and the environment variables");
   commands->check = app.add_subcommand("check", "say whether relock can work on a program");
   commands->check->add_option("program", arguments->checked, "a program")->required();
+  commands->compare =
+      app.add_subcommand("compare", "run a program under each lock and say which to use");
+  relock::declare_compare(commands->compare, &arguments->compare);
 }
 
 int dispatch(const Commands& commands, const Arguments& arguments) {
@@ -201,6 +208,7 @@ int dispatch(const Commands& commands, const Arguments& arguments) {
   if (commands.record->parsed()) {
     return relock::record_command(arguments.request, arguments.directory);
   }
+  if (commands.compare->parsed()) return relock::compare_command(arguments.compare);
   if (commands.list->parsed()) return relock::list_command();
   if (commands.check->parsed()) return relock::check_command(arguments.checked);
   if (commands.diff->parsed()) return relock::diff_command(arguments.diff);
@@ -235,6 +243,7 @@ int run(int argc, char** argv) {
     return relock::fail(relock::kUsage, why, "see relock --help");
   }
   arguments.request.command.assign(argv + program, argv + argc);
+  arguments.compare.command = arguments.request.command;
   return dispatch(commands, arguments);
 }
 

@@ -33,22 +33,6 @@ int prepare(const RunRequest& request, std::string* path) {
   return status;
 }
 
-// Replaces this process; returns errno. Like execvp, hands a file without a known format to the
-// shell.
-int become(const std::string& path, const std::vector<std::string>& command) {
-  std::vector<char*> arguments;
-  arguments.reserve(command.size() + 2);
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  execv(path.c_str(), arguments.data());
-  if (errno != ENOEXEC) return errno;
-  char shell[] = "/bin/sh";
-  arguments[0] = const_cast<char*>(path.c_str());
-  arguments.insert(arguments.begin(), shell);
-  execv(shell, arguments.data());
-  return errno;
-}
-
 int exec_failed(const std::string& name, int error) {
   return fail(error == ENOENT ? 127 : 126, name, strerror(error));
 }
@@ -174,6 +158,20 @@ std::string absolute(const std::string& directory) {
 }
 
 }  // namespace
+
+int become(const std::string& path, const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 2);
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(path.c_str(), arguments.data());
+  if (errno != ENOEXEC) return errno;
+  char shell[] = "/bin/sh";
+  arguments[0] = const_cast<char*>(path.c_str());
+  arguments.insert(arguments.begin(), shell);
+  execv(shell, arguments.data());
+  return errno;
+}
 
 int run_command(const RunRequest& request) {
   std::string path;

@@ -21,4 +21,8 @@ int run_command(const RunRequest& request);
 // for the program, says where the profile is, and ends as the program did, by the same signal too.
 int record_command(const RunRequest& request, const std::string& directory);
 
+// Replaces this process by the program in the file `path`; returns errno when that fails. Like
+// execvp, hands a file without a known format to the shell.
+int become(const std::string& path, const std::vector<std::string>& command);
+
 }  // namespace relock
