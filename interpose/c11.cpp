@@ -8,6 +8,7 @@
 #include "interpose/mutex.h"
 #include "interpose/real.h"
 #include "interpose/recording.h"
+#include "interpose/rules.h"
 #include "interpose/runtime.h"
 
 namespace relock {
@@ -41,19 +42,24 @@ using relock::c11;
 using relock::g_runtime;
 
 RELOCK_EXPORT(int, mtx_lock, (mtx_t * mutex)) {
-  return c11(relock::mutex_lock(relock::mutex_of(mutex)));
+  return c11(relock::mutex_lock(relock::mutex_of(mutex), __builtin_return_address(0)));
 }
 RELOCK_EXPORT(int, mtx_trylock, (mtx_t * mutex)) {
   return c11(relock::mutex_trylock(relock::mutex_of(mutex)));
 }
 RELOCK_EXPORT(int, mtx_timedlock, (mtx_t * mutex, const timespec* when)) {
-  return c11(relock::mutex_lock_until(relock::mutex_of(mutex), {CLOCK_REALTIME, when}));
+  return c11(relock::mutex_lock_until(relock::mutex_of(mutex), {CLOCK_REALTIME, when},
+                                      __builtin_return_address(0)));
 }
 RELOCK_EXPORT(int, mtx_unlock, (mtx_t * mutex)) {
   return c11(relock::mutex_unlock(relock::mutex_of(mutex)));
 }
 RELOCK_EXPORT(int, mtx_init, (mtx_t * mutex, int type)) {
   const int result = relock::real().mtx_init(mutex, type);
+  if (relock::unlikely(g_runtime.mutexes_ruled) && result == thrd_success) {
+    relock::rule_initialised_mutex(relock::MutexView(relock::mutex_of(mutex)),
+                                   __builtin_return_address(0));
+  }
   if (relock::unlikely(g_runtime.recording) && result == thrd_success) {
     relock::report_init(mutex, RELOCK_KIND_MUTEX, __builtin_return_address(0));
   }
@@ -68,11 +74,13 @@ RELOCK_EXPORT(void, mtx_destroy, (mtx_t * mutex)) {
 }
 
 RELOCK_EXPORT(int, cnd_wait, (cnd_t * cond, mtx_t* mutex)) {
-  return c11(relock::cond_wait(relock::cond_of(cond), relock::mutex_of(mutex), nullptr));
+  return c11(relock::cond_wait(relock::cond_of(cond), relock::mutex_of(mutex), nullptr,
+                               __builtin_return_address(0)));
 }
 RELOCK_EXPORT(int, cnd_timedwait, (cnd_t * cond, mtx_t* mutex, const timespec* when)) {
   const relock::Timeout timeout{CLOCK_REALTIME, when};
-  return c11(relock::cond_wait(relock::cond_of(cond), relock::mutex_of(mutex), &timeout));
+  return c11(relock::cond_wait(relock::cond_of(cond), relock::mutex_of(mutex), &timeout,
+                               __builtin_return_address(0)));
 }
 RELOCK_EXPORT(int, cnd_signal, (cnd_t * cond)) {
   return c11(relock::cond_signal(relock::cond_of(cond)));

@@ -51,11 +51,12 @@ struct Wait {
   pthread_mutex_t* mutex;
   CondWaiter* node;
   RecordedWait* record;
+  const void* site;  // where the program called
 };
 
 // The mutex is ours again; the next waiter of the same broadcast may come and queue for it.
 int reacquire(Wait& wait) {
-  const int error = mutex_reacquire_after_wait(wait.mutex);
+  const int error = mutex_reacquire_after_wait(wait.mutex, wait.site);
   Condition::pass_on(*wait.node);
   return error;
 }
@@ -102,7 +103,7 @@ int wait_recorded(Wait& wait, const Timeout* timeout) {
   return result;
 }
 
-int wait_ours(CondView cond, pthread_mutex_t* mutex, const Timeout* timeout) {
+int wait_ours(CondView cond, pthread_mutex_t* mutex, const Timeout* timeout, const void* site) {
   const MutexView view(mutex);
   const bool glibcs_mutex = mutex_is_glibcs(view);
   if (!glibcs_mutex && !mutex_may_unlock(view)) return EPERM;
@@ -111,7 +112,7 @@ int wait_ours(CondView cond, pthread_mutex_t* mutex, const Timeout* timeout) {
   // that keeps the mutex (recursive, locked more than once) must not wait for another to get it.
   const bool keeps = view.type() == PTHREAD_MUTEX_RECURSIVE_NP && view.count() > 1;
   node.mutex = glibcs_mutex || keeps ? nullptr : mutex;
-  Wait wait{cond, mutex, &node, nullptr};
+  Wait wait{cond, mutex, &node, nullptr, site};
   Condition::enlist(cond, node);
   if (const int error = mutex_release_for_wait(mutex); error != 0) {
     if (!Condition::leave(cond, node)) {  // signalled meanwhile: the signal is not ours to take
@@ -136,12 +137,13 @@ int wait_ours(CondView cond, pthread_mutex_t* mutex, const Timeout* timeout) {
 struct SharedWait {
   pthread_mutex_t* mutex;
   pthread_mutex_t stand_in;
+  const void* site;
 };
 
 void shared_cancelled(void* argument) {
   auto& wait = *static_cast<SharedWait*>(argument);
   real().pthread_mutex_unlock(&wait.stand_in);
-  (void)mutex_reacquire_after_wait(wait.mutex);
+  (void)mutex_reacquire_after_wait(wait.mutex, wait.site);
 }
 
 timespec slice_end(clockid_t clock) {
@@ -153,12 +155,13 @@ bool earlier(const timespec& a, const timespec& b) {
   return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
-int wait_shared(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* timeout) {
+int wait_shared(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* timeout,
+                const void* site) {
   if (!mutex_may_unlock(MutexView(mutex))) return EPERM;
   const clockid_t clock = timeout == nullptr ? CLOCK_MONOTONIC : timeout->clock;
   const timespec slice = slice_end(clock);
   const bool last = timeout != nullptr && !earlier(slice, *timeout->when);
-  SharedWait wait{mutex, PTHREAD_MUTEX_INITIALIZER};
+  SharedWait wait{mutex, PTHREAD_MUTEX_INITIALIZER, site};
   real().pthread_mutex_lock(&wait.stand_in);
   (void)mutex_release_for_wait(mutex);
   int result = 0;
@@ -167,7 +170,7 @@ int wait_shared(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* tim
       real().pthread_cond_clockwait(cond, &wait.stand_in, clock, last ? timeout->when : &slice);
   pthread_cleanup_pop(0);
   real().pthread_mutex_unlock(&wait.stand_in);
-  const int error = mutex_reacquire_after_wait(mutex);
+  const int error = mutex_reacquire_after_wait(mutex, site);
   if (error != 0) return error;
   return result == ETIMEDOUT && !last ? 0 : result;
 }
@@ -190,15 +193,16 @@ int wait_glibcs(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* tim
 
 }  // namespace
 
-int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* timeout) {
+int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* timeout,
+              const void* site) {
   if (timeout != nullptr && !valid_nanoseconds(*timeout->when)) return EINVAL;
   const CondView view(cond);
   if (cond_is_glibcs(view)) {
     if (mutex_is_glibcs(MutexView(mutex))) return wait_glibcs(cond, mutex, timeout);
-    return wait_shared(cond, mutex, timeout);
+    return wait_shared(cond, mutex, timeout, site);
   }
   const int saved = errno;
-  const int result = wait_ours(view, mutex, timeout);
+  const int result = wait_ours(view, mutex, timeout, site);
   errno = saved;
   return result;
 }
@@ -235,19 +239,19 @@ int cond_destroy(pthread_cond_t* cond) {
 using relock::g_runtime;
 
 RELOCK_EXPORT(int, pthread_cond_wait, (pthread_cond_t * cond, pthread_mutex_t* mutex)) {
-  return relock::cond_wait(cond, mutex, nullptr);
+  return relock::cond_wait(cond, mutex, nullptr, __builtin_return_address(0));
 }
 RELOCK_EXPORT(int, pthread_cond_timedwait,
               (pthread_cond_t * cond, pthread_mutex_t* mutex, const timespec* when)) {
   const relock::Timeout timeout{relock::CondView(cond).clock(), when};
-  return relock::cond_wait(cond, mutex, &timeout);
+  return relock::cond_wait(cond, mutex, &timeout, __builtin_return_address(0));
 }
 RELOCK_EXPORT(int, pthread_cond_clockwait,
               (pthread_cond_t * cond, pthread_mutex_t* mutex, clockid_t clock,
                const timespec* when)) {
   if (!relock::valid_nanoseconds(*when) || !relock::supported_clock(clock)) return EINVAL;
   const relock::Timeout timeout{clock, when};
-  return relock::cond_wait(cond, mutex, &timeout);
+  return relock::cond_wait(cond, mutex, &timeout, __builtin_return_address(0));
 }
 RELOCK_EXPORT(int, pthread_cond_signal, (pthread_cond_t * cond)) {
   return relock::cond_signal(cond);

@@ -8,7 +8,8 @@
 namespace relock {
 
 // `timeout` null: no limit; its clock must be supported.
-int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* timeout);
+int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* timeout,
+              const void* site);
 int cond_signal(pthread_cond_t* cond);
 int cond_broadcast(pthread_cond_t* cond);
 int cond_destroy(pthread_cond_t* cond);

@@ -6,6 +6,7 @@
 #include "interpose/export.h"
 #include "interpose/message.h"
 #include "interpose/real.h"
+#include "interpose/rules.h"
 #include "interpose/runtime.h"
 
 namespace relock {
@@ -17,6 +18,18 @@ __attribute__((noinline)) void say_once() {
     say("relock: warning: dlopen with RTLD_DEEPBIND: the flag is dropped, so that the library's "
         "locks are the program's");
   }
+}
+
+// Where rules pick the lock, the symbols of what has been opened are looked up from here, so that no
+// waiting thread has to. A name with a slash and without $ means the same file whoever asks, so this
+// may be a call; other modules are seen when one of their objects is.
+bool may_be_called_for(const char* file) {
+  return file != nullptr && std::strchr(file, '/') != nullptr && std::strchr(file, '$') == nullptr;
+}
+__attribute__((noinline)) void* open_and_apply_rules(const char* file, int mode) {
+  void* library = real().dlopen(file, mode);
+  if (library != nullptr) rule_opened_modules();
+  return library;
 }
 
 // The table's names, one after the other, each with its terminator.
@@ -43,6 +56,9 @@ RELOCK_EXPORT(void*, dlopen, (const char* file, int mode)) {
   if (relock::unlikely((mode & RTLD_DEEPBIND) != 0)) {
     relock::say_once();
     mode &= ~RTLD_DEEPBIND;
+  }
+  if (relock::unlikely(relock::g_runtime.mutexes_ruled) && relock::may_be_called_for(file)) {
+    return relock::open_and_apply_rules(file, mode);
   }
   return relock::real().dlopen(file, mode);
 }

@@ -10,6 +10,7 @@
 #include "interpose/export.h"
 #include "interpose/real.h"
 #include "interpose/recording.h"
+#include "interpose/rules.h"
 #include "interpose/runtime.h"
 #include "locks/gate.h"
 #include "locks/tas.h"
@@ -37,30 +38,43 @@ inline bool owned_by(MutexView mutex, std::uint32_t tid) {
   return mutex.owner().load(MemoryOrder::kRelaxed) == tid;
 }
 
-int acquire_contended(MutexView mutex, const Timeout* timeout) {
+// Whose slow path serves a mutex: everybody's, or the one that a rule has picked for it. `site`: the
+// address that the program's call returns to, for a call that may have to wait.
+inline MutexService service_to_wait(MutexView mutex, const void* site) {
+  if (likely(!g_runtime.mutexes_ruled)) return {&mutex_backend(), &g_runtime.budget};
+  return decide_mutex(mutex, site);
+}
+inline MutexService service_of(MutexView mutex) {
+  if (likely(!g_runtime.mutexes_ruled)) return {&mutex_backend(), &g_runtime.budget};
+  return known_mutex(mutex);
+}
+
+int acquire_contended(MutexView mutex, const Timeout* timeout, const void* site) {
   Deadline deadline;
-  WaitContext<LinuxPlatform> context{&g_runtime.budget};
+  WaitContext<LinuxPlatform> context{nullptr};
   if (timeout != nullptr) {
     // glibc lets times before the epoch pass first, whatever their nanoseconds.
     if (timeout->when->tv_sec >= 0 && !valid_nanoseconds(*timeout->when)) return EINVAL;
     deadline = deadline_of(*timeout);
     context.deadline = &deadline;
   }
+  const MutexService service = service_to_wait(mutex, site);
+  context.budget = service.budget;
   if (likely(!g_runtime.recording)) {
-    return mutex_backend().lock_slow(mutex, context) == Acquire::kAcquired ? 0 : ETIMEDOUT;
+    return service.backend->lock_slow(mutex, context) == Acquire::kAcquired ? 0 : ETIMEDOUT;
   }
   RecordedWait wait(mutex.address(), RELOCK_KIND_MUTEX, &mutex.mark());
   context.observer = &wait;
-  const bool acquired = mutex_backend().lock_slow(mutex, context) == Acquire::kAcquired;
+  const bool acquired = service.backend->lock_slow(mutex, context) == Acquire::kAcquired;
   wait.end(acquired ? RELOCK_WAIT_ACQUIRED : RELOCK_WAIT_TIMED_OUT,
            acquired ? mutex.acquisitions() + 1 : 0);
   return acquired ? 0 : ETIMEDOUT;
 }
 
 // The word is ours from here on; counts and owner are not yet set.
-inline int acquire(MutexView mutex, const Timeout* timeout) {
+inline int acquire(MutexView mutex, const Timeout* timeout, const void* site) {
   if (likely(take_free(mutex)) || Crowded::lock_crowded(mutex)) return 0;
-  return acquire_contended(mutex, timeout);
+  return acquire_contended(mutex, timeout, site);
 }
 
 inline void count_acquisition(MutexView mutex) {
@@ -68,7 +82,7 @@ inline void count_acquisition(MutexView mutex) {
 }
 
 // `users`: 1, or 0 for a condition variable's waiter, who has stayed counted.
-int lock_ours(MutexView mutex, const Timeout* timeout, std::uint32_t users) {
+int lock_ours(MutexView mutex, const Timeout* timeout, std::uint32_t users, const void* site) {
   const std::uint32_t tid = thread_id();
   const int type = mutex.type();
   if (type == PTHREAD_MUTEX_RECURSIVE_NP && owned_by(mutex, tid)) {
@@ -77,7 +91,7 @@ int lock_ours(MutexView mutex, const Timeout* timeout, std::uint32_t users) {
     return 0;
   }
   if (type == PTHREAD_MUTEX_ERRORCHECK_NP && owned_by(mutex, tid)) return EDEADLK;
-  if (const int error = acquire(mutex, timeout); error != 0) return error;
+  if (const int error = acquire(mutex, timeout, site); error != 0) return error;
   if (type == PTHREAD_MUTEX_RECURSIVE_NP) mutex.count() = 1;
   set_owner(mutex, tid);
   mutex.users() += users;
@@ -93,7 +107,7 @@ int trylock_ours(MutexView mutex) {
     ++mutex.count();
     return 0;
   }
-  if (!take_free(mutex) && !mutex_backend().try_lock(mutex)) {
+  if (!take_free(mutex) && !service_of(mutex).backend->try_lock(mutex)) {
     if (unlikely(g_runtime.recording)) {
       report_try_failed(mutex.address(), RELOCK_KIND_MUTEX);
     }
@@ -112,11 +126,14 @@ int trylock_ours(MutexView mutex) {
 void release(MutexView mutex, std::uint32_t users) {
   const std::uint32_t word = mutex.word().load(MemoryOrder::kRelaxed);
   const bool simple = word == kLocked || Crowded::is_crowded(mutex, word);
-  if (!simple && (word & MutexLayout::kLocked) != 0) mutex_backend().prepare_unlock(mutex);
+  if (!simple && (word & MutexLayout::kLocked) != 0) {
+    service_of(mutex).backend->prepare_unlock(mutex);
+  }
   set_owner(mutex, 0);
   mutex.users() -= users;
   if (simple && Crowded::release_crowded(mutex, word)) return;
-  mutex_backend().unlock_slow(mutex, g_runtime.budget);
+  const MutexService service = service_of(mutex);
+  service.backend->unlock_slow(mutex, *service.budget);
 }
 
 void release_and_report(MutexView mutex, std::uint32_t users) {
@@ -199,10 +216,10 @@ int reacquire_glibcs_after_wait(MutexView mutex) {
 
 // ---- off the fast path ----
 
-__attribute__((noinline)) int lock_any(pthread_mutex_t* object) {
+__attribute__((noinline)) int lock_any(pthread_mutex_t* object, const void* site) {
   MutexView mutex(object);
   if (mutex_is_glibcs(mutex)) return lock_glibcs(mutex, nullptr);
-  return lock_ours(mutex, nullptr, 1);
+  return lock_ours(mutex, nullptr, 1, site);
 }
 
 __attribute__((noinline)) int trylock_any(pthread_mutex_t* object) {
@@ -222,7 +239,8 @@ __attribute__((noinline)) int unlock_any(pthread_mutex_t* object) {
 // The word was ours and simple, and somebody began to wait before we let go. The owner fields are
 // cleared already.
 __attribute__((noinline)) int unlock_contended(pthread_mutex_t* object) {
-  mutex_backend().unlock_slow(MutexView(object), g_runtime.budget);
+  const MutexService service = service_of(MutexView(object));
+  service.backend->unlock_slow(MutexView(object), *service.budget);
   return 0;
 }
 
@@ -256,28 +274,26 @@ bool mutex_may_unlock(MutexView mutex) {
   const int type = mutex.type();
   if (type == PTHREAD_MUTEX_RECURSIVE_NP) return owned_by(mutex, thread_id());
   if (type != PTHREAD_MUTEX_ERRORCHECK_NP) return true;
-  const bool locked = (mutex.word().load(MemoryOrder::kRelaxed) & MutexLayout::kLocked) != 0;
+  // Bit 1 too: it may have become glibc's by rule since the caller looked, and 2 is locked there.
+  const bool locked = (mutex.word().load(MemoryOrder::kRelaxed) & MutexLayout::kHeld) != 0;
   return locked && owned_by(mutex, thread_id());
 }
 
-int mutex_lock(pthread_mutex_t* object) {
+// The fast path of lock and trylock.
+inline bool take_simply(pthread_mutex_t* object) {
   MutexView mutex(object);
-  if (on_fast_path(mutex) && likely(take_free(mutex))) {
-    set_owner(mutex, thread_id());
-    ++mutex.users();
-    return 0;
-  }
-  return lock_any(object);
+  if (!on_fast_path(mutex) || !likely(take_free(mutex))) return false;
+  set_owner(mutex, thread_id());
+  ++mutex.users();
+  return true;
+}
+
+int mutex_lock(pthread_mutex_t* object, const void* site) {
+  return likely(take_simply(object)) ? 0 : lock_any(object, site);
 }
 
 int mutex_trylock(pthread_mutex_t* object) {
-  MutexView mutex(object);
-  if (on_fast_path(mutex) && likely(take_free(mutex))) {
-    set_owner(mutex, thread_id());
-    ++mutex.users();
-    return 0;
-  }
-  return trylock_any(object);
+  return likely(take_simply(object)) ? 0 : trylock_any(object);
 }
 
 int mutex_unlock(pthread_mutex_t* object) {
@@ -292,10 +308,11 @@ int mutex_unlock(pthread_mutex_t* object) {
   return unlock_contended(object);
 }
 
-int mutex_lock_until(pthread_mutex_t* object, const Timeout& timeout) {
+int mutex_lock_until(pthread_mutex_t* object, const Timeout& timeout, const void* site) {
   if (!supported_clock(timeout.clock)) return EINVAL;
   MutexView mutex(object);
-  return mutex_is_glibcs(mutex) ? lock_glibcs(mutex, &timeout) : lock_ours(mutex, &timeout, 1);
+  return mutex_is_glibcs(mutex) ? lock_glibcs(mutex, &timeout)
+                                : lock_ours(mutex, &timeout, 1, site);
 }
 
 int mutex_release_for_wait(pthread_mutex_t* object) {
@@ -306,10 +323,10 @@ int mutex_release_for_wait(pthread_mutex_t* object) {
   return 0;
 }
 
-int mutex_reacquire_after_wait(pthread_mutex_t* object) {
+int mutex_reacquire_after_wait(pthread_mutex_t* object, const void* site) {
   MutexView mutex(object);
   if (mutex_is_glibcs(mutex)) return reacquire_glibcs_after_wait(mutex);
-  return lock_ours(mutex, nullptr, 0);
+  return lock_ours(mutex, nullptr, 0, site);
 }
 
 }  // namespace relock
@@ -320,7 +337,8 @@ using relock::g_runtime;
 using relock::MutexView;
 
 RELOCK_EXPORT(int, pthread_mutex_lock, (pthread_mutex_t * mutex)) {
-  return relock::mutex_lock(mutex);
+  if (relock::likely(relock::take_simply(mutex))) return 0;
+  return relock::lock_any(mutex, __builtin_return_address(0));
 }
 RELOCK_EXPORT(int, pthread_mutex_trylock, (pthread_mutex_t * mutex)) {
   return relock::mutex_trylock(mutex);
@@ -329,16 +347,19 @@ RELOCK_EXPORT(int, pthread_mutex_unlock, (pthread_mutex_t * mutex)) {
   return relock::mutex_unlock(mutex);
 }
 RELOCK_EXPORT(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const timespec* when)) {
-  return relock::mutex_lock_until(mutex, {CLOCK_REALTIME, when});
+  return relock::mutex_lock_until(mutex, {CLOCK_REALTIME, when}, __builtin_return_address(0));
 }
 RELOCK_EXPORT(int, pthread_mutex_clocklock,
               (pthread_mutex_t * mutex, clockid_t clock, const timespec* when)) {
-  return relock::mutex_lock_until(mutex, {clock, when});
+  return relock::mutex_lock_until(mutex, {clock, when}, __builtin_return_address(0));
 }
 
 RELOCK_EXPORT(int, pthread_mutex_init,
               (pthread_mutex_t * mutex, const pthread_mutexattr_t* attributes)) {
   const int error = relock::real().pthread_mutex_init(mutex, attributes);
+  if (relock::unlikely(g_runtime.mutexes_ruled) && error == 0) {
+    relock::rule_initialised_mutex(MutexView(mutex), __builtin_return_address(0));
+  }
   if (relock::unlikely(g_runtime.recording) && error == 0) {
     relock::report_init(mutex, RELOCK_KIND_MUTEX, __builtin_return_address(0));
   }

@@ -6,7 +6,8 @@
 //   4  __count   recursion depth                      glibc's meaning
 //   8  __owner   tid of the owner                     glibc's meaning
 //  12  __nusers  who counts on the object             glibc's meaning
-//  16  __kind    type and protocol bits               glibc's meaning
+//  16  __kind    type and protocol bits               glibc's meaning; bits 10-18, which it does
+//     not look at, say who serves the object where rules do (rules.h)
 //  20  ours      gate: sequence number that passive waiters sleep on
 //  24  ours      epoch: of the last contention; bit 31 under repair, bit 30 last release an offer
 //  28  ours      tuning: bits 0-15 learned spin allowance
@@ -52,6 +53,7 @@ class MutexView {
   Atomic32& epoch() const { return cell(kEpoch); }
   Atomic32& tuning() const { return cell(kTuning); }
   Atomic32& mark() const { return cell(kMark); }
+  Atomic32& kind_cell() const { return cell(16); }
 
   // Plain: only the owner writes these while others may wait.
   std::uint32_t& count() const { return *reinterpret_cast<std::uint32_t*>(bytes_ + 4); }
@@ -61,11 +63,11 @@ class MutexView {
   }
   int kind() const { return *reinterpret_cast<const int*>(bytes_ + 16); }
 
-  // Normal, as static initialisers and most programs have it; elision bits do not matter.
-  bool is_normal() const { return (kind() & ~kElisionBits) == PTHREAD_MUTEX_TIMED_NP; }
-  // Robust, priority-inherit, priority-protect, process-shared, destroyed (-1) or nonsense: glibc
-  // knows what to do with it.
-  bool is_glibcs() const { return (kind() & ~(kElisionBits | kTypeMask)) != 0; }
+  // Normal, as static initialisers and most programs have it; elision and rule bits do not matter.
+  bool is_normal() const { return (kind() & ~kIgnoredBits) == PTHREAD_MUTEX_TIMED_NP; }
+  // Robust, priority-inherit, priority-protect, process-shared, glibc's by rule, destroyed (-1) or
+  // nonsense: glibc knows what to do with it.
+  bool is_glibcs() const { return (kind() & ~(kIgnoredBits | kTypeMask)) != 0; }
   bool is_robust() const { return (kind() & kRobustBit) != 0; }
   // A robust mutex has its list link where mark and counter are; a process-shared one is touched by
   // processes that know nothing of them.
@@ -80,6 +82,12 @@ class MutexView {
   static constexpr int kRobustBit = 16;
   static constexpr int kSharedBit = 128;
   static constexpr int kElisionBits = 0x300;
+  static constexpr int kRuleShift = 10;
+  static constexpr std::uint32_t kRuleMask = 0x7fu << kRuleShift;
+  static constexpr std::uint32_t kRuleOpen = 1u << 17;
+  static constexpr std::uint32_t kRuleBits = kRuleMask | kRuleOpen;
+  static constexpr std::uint32_t kGlibcByRule = 1u << 18;  // from bit 19 on: priority ceiling
+  static constexpr int kIgnoredBits = kElisionBits | static_cast<int>(kRuleBits);
 
  private:
   static constexpr std::size_t kGate = 20;

@@ -18,7 +18,10 @@ struct Runtime {
   bool mutex_needs_care = false;  // glibc's or recorded: off the fast path
   bool mutex_is_glibcs = false;
   bool spin_is_glibcs = false;
-  bool rwlock_is_glibcs = false;
+  bool rwlock_is_glibcs = false;  // or some are, where rules pick
+  bool mutexes_ruled = false;     // RELOCK_RULES picks the lock of single objects (rules.h)
+  bool spins_ruled = false;
+  bool rwlocks_ruled = false;
   bool recording = false;
   bool spin_plain_release = true;
   std::uint32_t tid_offset = 0;  // of the tid in the C library's thread descriptor; 0: not known
@@ -73,6 +76,10 @@ inline const MutexBackend& mutex_backend() {
 inline const SpinBackend& spin_backend() {
   return g_runtime.spin != nullptr ? *g_runtime.spin : spin_backend(kDefaultLock);
 }
+
+// What `auto` stands for here; and the limits of waiting, in another mode than RELOCK_WAIT's.
+LockKind resolve_lock(LockKind kind);
+Budget budget_with(WaitMode mode);
 
 // Called in the child of fork, before anything else there.
 void after_fork_in_child();

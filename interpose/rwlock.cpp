@@ -7,15 +7,22 @@
 #include "interpose/mutex.h"
 #include "interpose/real.h"
 #include "interpose/recording.h"
+#include "interpose/rules.h"
 #include "interpose/runtime.h"
 #include "interpose/rwsem.h"
 
 namespace relock {
 namespace {
 
-// A process-shared lock stays the C library's: its bytes belong to other processes too.
-inline bool is_glibcs(RwlockView rwlock) {
+// A process-shared lock stays the C library's: its bytes belong to other processes too. Where rules
+// pick the lock, whoever is sent off the fast path asks them.
+inline bool looks_like_glibcs(RwlockView rwlock) {
   return g_runtime.rwlock_is_glibcs || rwlock.is_shared();
+}
+bool is_glibcs(RwlockView rwlock) {
+  if (!looks_like_glibcs(rwlock)) return false;
+  return likely(!g_runtime.rwlocks_ruled) || rwlock.is_shared() ||
+         rule_makes_rwlock_glibcs(rwlock.object());
 }
 
 // The two sides of a lock: which of glibc's functions serves it, and which of ours.
@@ -46,15 +53,26 @@ int try_lock(RwlockView rwlock) {
 }
 
 template <const Side& kSide>
-inline int lock(RwlockView rwlock, const Timeout* timeout, WaitObserver* observer) {
+__attribute__((noinline)) int lock_elsewhere(RwlockView rwlock, const Timeout* timeout,
+                                             WaitObserver* observer) {
   if (!is_glibcs(rwlock)) return kSide.lock_ours(rwlock, timeout, observer);
   pthread_rwlock_t* const object = rwlock.object();
   return timeout == nullptr ? (real().*kSide.real_lock)(object)
                             : (real().*kSide.real_clocklock)(object, timeout->clock, timeout->when);
 }
 
-int unlock_any(RwlockView rwlock) {
+template <const Side& kSide>
+inline int lock(RwlockView rwlock, const Timeout* timeout, WaitObserver* observer) {
+  if (likely(!looks_like_glibcs(rwlock))) return kSide.lock_ours(rwlock, timeout, observer);
+  return lock_elsewhere<kSide>(rwlock, timeout, observer);
+}
+
+__attribute__((noinline)) int unlock_elsewhere(RwlockView rwlock) {
   return is_glibcs(rwlock) ? real().pthread_rwlock_unlock(rwlock.object()) : rwsem_unlock(rwlock);
+}
+
+inline int unlock_any(RwlockView rwlock) {
+  return likely(!looks_like_glibcs(rwlock)) ? rwsem_unlock(rwlock) : unlock_elsewhere(rwlock);
 }
 
 // A process-shared lock gets no marks and counters.

@@ -7,6 +7,7 @@
 #include "interpose/export.h"
 #include "interpose/real.h"
 #include "interpose/recording.h"
+#include "interpose/rules.h"
 #include "interpose/runtime.h"
 
 namespace relock {
@@ -27,6 +28,11 @@ inline bool take_free(LinuxAtomic32& word) {
   return word.compare_exchange(expected, kLocked, MemoryOrder::kAcquire);
 }
 
+inline SpinService service_of(const LinuxAtomic32& word) {
+  if (likely(!g_runtime.spins_ruled)) return {&spin_backend(), &g_runtime.budget};
+  return ruled_spin(&word);
+}
+
 void count_acquisition(SpinRecord* record) {
   if (record != nullptr) record->acquisitions.fetch_add(1, MemoryOrder::kRelaxed);
 }
@@ -38,9 +44,10 @@ int lock_recorded(pthread_spinlock_t* lock, bool ours) {
   if (!free) {
     RecordedWait wait(address, RELOCK_KIND_SPIN, record == nullptr ? nullptr : &record->mark);
     if (ours) {
-      WaitContext<LinuxPlatform> context{&g_runtime.budget};
+      const SpinService service = service_of(word_of(lock));
+      WaitContext<LinuxPlatform> context{service.budget};
       context.observer = &wait;
-      spin_backend().lock_slow(word_of(lock), context);
+      service.backend->lock_slow(word_of(lock), context);
     } else {
       wait.begin();
       (void)real().pthread_spin_lock(lock);
@@ -58,15 +65,17 @@ __attribute__((noinline)) int lock_any(pthread_spinlock_t* lock) {
   const bool ours = Layout::is_ours(word.load(MemoryOrder::kRelaxed));
   if (unlikely(g_runtime.recording)) return lock_recorded(lock, ours);
   if (!ours) return real().pthread_spin_lock(lock);
-  WaitContext<LinuxPlatform> context{&g_runtime.budget};
-  spin_backend().lock_slow(word, context);
+  const SpinService service = service_of(word);
+  WaitContext<LinuxPlatform> context{service.budget};
+  service.backend->lock_slow(word, context);
   return 0;
 }
 
 __attribute__((noinline)) int trylock_any(pthread_spinlock_t* lock) {
   LinuxAtomic32& word = word_of(lock);
   const bool ours = Layout::is_ours(word.load(MemoryOrder::kRelaxed));
-  const bool taken = ours ? spin_backend().try_lock(word) : real().pthread_spin_trylock(lock) == 0;
+  const bool taken =
+      ours ? service_of(word).backend->try_lock(word) : real().pthread_spin_trylock(lock) == 0;
   if (unlikely(g_runtime.recording)) {
     const auto address = const_cast<const int*>(lock);
     if (taken) {
@@ -81,7 +90,7 @@ __attribute__((noinline)) int trylock_any(pthread_spinlock_t* lock) {
 int unlock_word(pthread_spinlock_t* lock) {
   LinuxAtomic32& word = word_of(lock);
   if (!Layout::is_ours(word.load(MemoryOrder::kRelaxed))) return real().pthread_spin_unlock(lock);
-  spin_backend().unlock(word);
+  service_of(word).backend->unlock(word);
   return 0;
 }
 
@@ -139,7 +148,10 @@ RELOCK_EXPORT(int, pthread_spin_init, (pthread_spinlock_t * lock, int shared)) {
     relock::report_init(const_cast<const int*>(lock), RELOCK_KIND_SPIN,
                         __builtin_return_address(0));
   }
-  if (shared == PTHREAD_PROCESS_SHARED || g_runtime.spin_is_glibcs) {
+  const bool glibcs = relock::likely(!g_runtime.spins_ruled)
+                          ? g_runtime.spin_is_glibcs
+                          : relock::rule_makes_spin_glibcs(const_cast<const int*>(lock));
+  if (shared == PTHREAD_PROCESS_SHARED || glibcs) {
     return relock::real().pthread_spin_init(lock, shared);
   }
   relock::word_of(lock).store(relock::kFree, relock::MemoryOrder::kRelaxed);

@@ -13,15 +13,17 @@
 #include "interpose/message.h"
 #include "interpose/real.h"
 #include "interpose/recording.h"
+#include "interpose/rules.h"
 #include "interpose/runtime.h"
 #include "policy/auto_lock.h"
 
 namespace relock {
-namespace {
 
-Budget budget_of(const Options& options, const Topology& topology) {
+Budget budget_with(WaitMode mode) {
+  const Options& options = g_runtime.options;
+  const Topology& topology = g_runtime.topology;
   Budget budget;
-  budget.mode = options.wait;
+  budget.mode = mode;
   budget.spin_pauses = options.spin_pauses;
   budget.look_pauses = options.look_pauses;
   budget.look_step = options.look_step;
@@ -42,16 +44,17 @@ Budget budget_of(const Options& options, const Topology& topology) {
   return budget;
 }
 
-// What `auto` stands for here.
-LockKind resolve(LockKind kind) {
+LockKind resolve_lock(LockKind kind) {
   return kind == LockKind::kAuto ? choose_auto_lock(g_runtime.topology).kind : kind;
 }
+
+namespace {
 
 void choose_locks() {
   Runtime& runtime = g_runtime;
   const Options& options = runtime.options;
-  runtime.mutex_kind = resolve(options.mutex);
-  runtime.spin_kind = resolve(options.spin);
+  runtime.mutex_kind = resolve_lock(options.mutex);
+  runtime.spin_kind = resolve_lock(options.spin);
   runtime.mutex = &mutex_backend(runtime.mutex_kind);
   runtime.spin = &spin_backend(runtime.spin_kind);
   runtime.spin_plain_release = runtime.spin->plain_release;
@@ -59,7 +62,7 @@ void choose_locks() {
   runtime.spin_is_glibcs = options.spin == LockKind::kGlibc;
   runtime.rwlock_is_glibcs = options.rwlock == RwlockKind::kGlibc;
   runtime.mutex_needs_care = runtime.mutex_is_glibcs;
-  runtime.budget = budget_of(options, runtime.topology);
+  runtime.budget = budget_with(options.wait);
 }
 
 void add_lock_name(LineBuffer& line, LockKind kind) {
@@ -116,6 +119,7 @@ __attribute__((constructor)) void start(int, char**, char** environment) {
   find_rseq();
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   choose_locks();
+  load_rules_at_start();
   if (runtime.options.verbose) say_what_is_used();
 }
 

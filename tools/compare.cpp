@@ -37,7 +37,7 @@ std::string other_preloads(const std::string& value) {
 
 // Each lock is compared as RELOCK_LOCK, so nothing may override it, and a recorder costs time.
 void drop_overriding_variables() {
-  for (const char* name : {"RELOCK_MUTEX", "RELOCK_SPIN", "RELOCK_PROFILE"}) {
+  for (const char* name : {"RELOCK_MUTEX", "RELOCK_SPIN", "RELOCK_RULES", "RELOCK_PROFILE"}) {
     if (*foreign_variable(name) == '\0') continue;
     warn(std::string(name) + "=" + foreign_variable(name), "not passed on to the program");
     unsetenv(name);

@@ -37,6 +37,7 @@ constexpr VariableFlag kRunFlags[] = {
     {"--mutex", "RELOCK_MUTEX", "NAME", "lock behind mutexes alone"},
     {"--spin", "RELOCK_SPIN", "NAME", "lock behind spinlocks alone"},
     {"--wait", "RELOCK_WAIT", "MODE", "spin, park or adaptive"},
+    {"--rules", "RELOCK_RULES", "FILE", "rules that pick the lock of single objects"},
 };
 constexpr VariableFlag kRecordFlags[] = {
     {"--interval", "RELOCK_LOG_INTERVAL", "SECONDS", "log the hottest locks this often"},

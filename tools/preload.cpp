@@ -10,6 +10,7 @@
 #include "tools/check.h"
 #include "tools/library_search.h"
 #include "tools/message.h"
+#include "tools/rules_check.h"
 
 namespace relock {
 
@@ -78,7 +79,8 @@ int set_variables(const RunRequest& request) {
     if (!row->parse(*row, value.c_str(), &ignored)) return refuse_value(*row, value.c_str());
     setenv(name.c_str(), value.c_str(), 1);
   }
-  return check_environment();
+  const int status = check_environment();
+  return status != kOk ? status : check_rules();
 }
 
 int admit_program(const std::string& name, std::string* path) {
