@@ -30,7 +30,7 @@ static void combination(int type, int protocol, int pshared, int robust) {
   REPORT(label(name, "init"), result);
   MUST(pthread_mutexattr_destroy(&attr) == 0);
   if (result != 0) return;
-  REPORT(label(name, "kind"), mutex.__data.__kind);
+  REPORT(label(name, "kind"), DOCUMENTED_KIND(mutex.__data.__kind));
   // Locking a protected one needs a privilege that the run may lack.
   result = pthread_mutex_trylock(&mutex);
   REPORT(label(name, "trylock"), result);
@@ -67,7 +67,7 @@ static void attribute_reuse(void) {
   for (int i = 0; i < kCount; i++) {
     char name[32];
     snprintf(name, sizeof name, "reuse %d:", i);
-    REPORT(label(name, "kind"), mutexes[i].__data.__kind);
+    REPORT(label(name, "kind"), DOCUMENTED_KIND(mutexes[i].__data.__kind));
     CHECK_CALL(label(name, "lock"), pthread_mutex_lock(&mutexes[i]), 0);
     CHECK_CALL(label(name, "trylock"), pthread_mutex_trylock(&mutexes[i]), second[i]);
     if (second[i] == 0) CHECK_CALL(label(name, "unlock"), pthread_mutex_unlock(&mutexes[i]), 0);
@@ -98,7 +98,7 @@ static void mixed(void) {
     CHECK_CALL("mixed: unlock", pthread_mutex_unlock(&mutexes[order[i]]), 0);
   }
   for (int i = 0; i < 6; i++) {
-    REPORT("mixed: kind", mutexes[i].__data.__kind);
+    REPORT("mixed: kind", DOCUMENTED_KIND(mutexes[i].__data.__kind));
     CHECK_CALL("mixed: destroy", pthread_mutex_destroy(&mutexes[i]), 0);
   }
 }

@@ -53,6 +53,10 @@ enum { kErrnoSentinel = 4242 };
     }                                                                          \
   } while (0)
 
+// __kind as the C library and debuggers read it. Bits 10 to 18 mean nothing to them: RELOCK_RULES
+// remembers its choice there.
+#define DOCUMENTED_KIND(kind) ((kind) == -1 ? -1 : (kind) & ~0x7fc00)
+
 static int check_failures_ CHECK_UNUSED = 0;
 
 static CHECK_UNUSED void check_fail(void) {

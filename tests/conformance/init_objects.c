@@ -20,7 +20,7 @@ static void use(const char* name, pthread_mutex_t* mutex) {
   CHECK_CALL(label(name, "trylock"), pthread_mutex_trylock(mutex), recursive ? 0 : EBUSY);
   if (recursive) CHECK_CALL(label(name, "unlock"), pthread_mutex_unlock(mutex), 0);
   CHECK_CALL(label(name, "unlock"), pthread_mutex_unlock(mutex), 0);
-  check_fields(label(name, "then"), mutex, 0, 0, 0, mutex->__data.__kind);
+  check_fields(label(name, "then"), mutex, 0, 0, 0, DOCUMENTED_KIND(mutex->__data.__kind));
 }
 
 static void* use_own(void* unused) {

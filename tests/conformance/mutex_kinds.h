@@ -81,10 +81,10 @@ static CHECK_UNUSED void check_fields(const char* name, const pthread_mutex_t* m
   int owner = mutex->__data.__owner;
   const char* word = owner == 0 ? "nobody" : owner == own_tid() ? "self" : "another";
   printf("%s: owner %s, count %u, nusers %u, kind 0x%x\n", name, word, mutex->__data.__count,
-         mutex->__data.__nusers, (unsigned)mutex->__data.__kind);
+         mutex->__data.__nusers, (unsigned)DOCUMENTED_KIND(mutex->__data.__kind));
   fflush(stdout);
   if (owner == (owned ? own_tid() : 0) && mutex->__data.__count == count &&
-      mutex->__data.__nusers == users && mutex->__data.__kind == kind) {
+      mutex->__data.__nusers == users && DOCUMENTED_KIND(mutex->__data.__kind) == kind) {
     return;
   }
   check_fail();

@@ -48,7 +48,7 @@ static void inherit(const char* name, int type, int pshared) {
   int result = make_with(type, PTHREAD_PRIO_INHERIT, 0, pshared);
   REPORT(label(name, "init"), result);
   if (result != 0) return;
-  REPORT(label(name, "kind"), mutex.__data.__kind);
+  REPORT(label(name, "kind"), DOCUMENTED_KIND(mutex.__data.__kind));
   REPORT(label(name, "unlock unlocked"), pthread_mutex_unlock(&mutex));
   REPORT(label(name, "nusers"), mutex.__data.__nusers);
   CHECK_CALL(label(name, "lock"), pthread_mutex_lock(&mutex), 0);
@@ -69,7 +69,7 @@ static void inherit(const char* name, int type, int pshared) {
   CHECK_CALL(label(name, "unlock"), pthread_mutex_unlock(&mutex), 0);
   REPORT(label(name, "getprioceiling"), pthread_mutex_getprioceiling(&mutex, &result));
   CHECK_CALL(label(name, "destroy"), pthread_mutex_destroy(&mutex), 0);
-  REPORT(label(name, "destroyed kind"), mutex.__data.__kind);
+  REPORT(label(name, "destroyed kind"), DOCUMENTED_KIND(mutex.__data.__kind));
 }
 
 static void protect(const char* name, int type) {
@@ -78,7 +78,7 @@ static void protect(const char* name, int type) {
   int ceiling = -1;
   CHECK_EQ(label(name, "init"),
            make_with(type, PTHREAD_PRIO_PROTECT, lowest + 3, PTHREAD_PROCESS_PRIVATE), 0);
-  REPORT(label(name, "kind"), mutex.__data.__kind);
+  REPORT(label(name, "kind"), DOCUMENTED_KIND(mutex.__data.__kind));
   CHECK_CALL(label(name, "getprioceiling"), pthread_mutex_getprioceiling(&mutex, &ceiling), 0);
   CHECK_EQ(label(name, "ceiling"), ceiling, lowest + 3);
   CHECK_CALL(label(name, "setprioceiling too high"),

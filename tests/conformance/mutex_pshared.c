@@ -37,7 +37,8 @@ static void fields(const char* name, const char* step) {
          owner == 0           ? "nobody"
          : owner == own_tid() ? "self"
                               : "another",
-         mutex->__data.__count, mutex->__data.__nusers, (unsigned)mutex->__data.__kind);
+         mutex->__data.__count, mutex->__data.__nusers,
+         (unsigned)DOCUMENTED_KIND(mutex->__data.__kind));
 }
 
 static void one_process(const char* name, int type) {

@@ -32,7 +32,7 @@ static void make_robust(const RobustKind* kind) {
   memset(&mutex, 0x5a, sizeof mutex);
   CHECK_CALL(label(kind->name, "init"), pthread_mutex_init(&mutex, &attr), 0);
   MUST(pthread_mutexattr_destroy(&attr) == 0);
-  printf("%s kind: 0x%x\n", kind->name, (unsigned)mutex.__data.__kind);
+  printf("%s kind: 0x%x\n", kind->name, (unsigned)DOCUMENTED_KIND(mutex.__data.__kind));
 }
 
 static void* lock_and_end(void* unused) {

@@ -8,7 +8,8 @@
 #   ok conformance/NAME/CONFIG
 #   not ok conformance/NAME/CONFIG - reason
 #
-# A CONFIG is LOCK-WAIT (tas-adaptive, cna-park) or LOCK-profile. Environment:
+# A CONFIG is LOCK-WAIT (tas-adaptive, cna-park), LOCK-profile or LOCK-ruled (ruled.rules picks a
+# lock for each object). Environment:
 #   CONFIGS  the configurations to run, in place of the default ones; "bare" alone: no preload
 #   JOBS     programs that run side by side (2)
 #   TIMEOUT  seconds a single run may take (60)
@@ -50,6 +51,7 @@ default_configs() {
   done
   if [ -n "${SLOW:-}" ]; then
     for lock in $locks; do configs+=" $lock-spin $lock-park $lock-profile"; done
+    configs+=" tas-ruled glibc-ruled qspinlock-ruled"
   elif [ "$quick" = 0 ]; then
     configs+=" tas-spin qspinlock-park cna-park glibc-profile tas-profile"
   else
@@ -66,6 +68,7 @@ config_env() {
     profile)
       echo "RELOCK_PROFILE=1 RELOCK_LOG_FILE=/dev/null RELOCK_PROFILE_DIR=$scratch/profiles"
       ;;
+    ruled) echo "RELOCK_RULES=$here/ruled.rules" ;;
     *) echo "RELOCK_WAIT=${config##*-}" ;;
   esac
 }
