@@ -22,7 +22,7 @@ struct Budget {
   // Waiters that may compete for one lock word at a time; the rest sleep at the gate. At least 1.
   std::uint32_t admitted_limit = 1;
   // A thread sleeping at the gate lets itself in after this long times its place in line.
-  std::uint64_t promote_ns = 1'000'000;
+  std::uint64_t promote_ns = 500'000;
   // Pauses that one of them spends at least, where order is not kept, before it sleeps again.
   std::uint32_t promoted_pauses = 2500;
   // How long a waiter that nobody will wake pauses before it naps; 0 where the owner cannot run

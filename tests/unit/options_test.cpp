@@ -82,7 +82,7 @@ TEST_CASE("options: an empty environment gives the defaults without a word", "[u
   CHECK(std::string(options.topology.c_str()) == "auto");
   CHECK(options.spin_pauses == 200);
   CHECK(options.profile_rate == 10000);
-  CHECK(options.promote_us == 1000);
+  CHECK(options.promote_us == 500);
   CHECK(options.profile_stacks);
   CHECK_FALSE(options.profile);
   CHECK(options.log_file.empty());
