@@ -23,6 +23,7 @@ class CondUnderTest {
   using Cond = testing::CondDriver<P>;
   using Node = Cond::Node;
   using Mutex = MutexUnderTest<Tas>;
+  static constexpr int kWaiters = 4;  // threads 0 to 3 may wait
 
   void reset(const Setting& setting, CallerBug bug) {
     bug_ = bug;
@@ -99,8 +100,6 @@ class CondUnderTest {
     unsigned char bytes[sizeof(Node)];
   };
 
-  static constexpr int kWaiters = 3;  // threads 0 to 2 wait, others signal
-
   testing::CondCellsView<P> view() { return testing::CondCellsView<P>(cells); }
   void come_back(Node* node) {
     mutex.lock();
@@ -120,11 +119,15 @@ struct CondPrograms {
   static inline int sent;
   static inline int received;
 
+  // How the waiters of the programs that are made from now on wait for the mutex.
+  static inline WaitMode mode = WaitMode::kPark;
+
   static Program base(CallerBug bug, Mutation* mutant) {
     Program program;
-    program.setup = [bug, mutant] {
-      Setting setting;
-      setting.bug = mutant;
+    Setting setting;
+    setting.mode = mode;
+    setting.bug = mutant;
+    program.setup = [setting, bug] {
       cond.reset(setting, bug);
       tokens = waiting = sent = received = 0;
     };
@@ -234,26 +237,61 @@ struct CondPrograms {
     return program;
   }
 
-  // T0 forks while others wait or signal. The child's own threads use the condition variable.
-  static Program forking(Mutation* mutant = nullptr) {
+  // What one thread of a crowd does: 'w' waits for a token, 'x' does so until 10 s, 'c' until it is
+  // cancelled then; 's' gives a token and signals with the mutex, 'S' without; 'b' gives enough for
+  // everybody and broadcasts with the mutex, 'B' without.
+  static std::function<void()> script_of(char each) {
+    switch (each) {
+      case 'x':
+      case 'c':
+        return [cancelled = each == 'c'] {
+          cond.mutex.lock();
+          bool in_time = true;
+          while (in_time && looked_at(tokens) == 0) {
+            in_time = cancelled ? cond.wait_or_be_cancelled(kSoon) : cond.wait(&kSoon);
+          }
+          if (in_time) --tokens;
+          cond.mutex.unlock();
+        };
+      case 's':
+      case 'S':
+      case 'b':
+      case 'B':
+        return [all = each == 'b' || each == 'B', held = each == 's' || each == 'b'] {
+          cond.mutex.lock();
+          tokens += all ? kMaxThreads : 1;
+          if (!held) cond.mutex.unlock();
+          all ? cond.broadcast() : cond.signal();
+          if (held) cond.mutex.unlock();
+        };
+      default:
+        return &take_token;
+    }
+  }
+  static Program crowd(const std::string& who) {
+    Program program = base(CallerBug::kNone, nullptr);
+    for (const char each : who) program.threads.emplace_back(script_of(each));
+    program.finish = &check_empty;
+    return program;
+  }
+
+  // T0 forks while others (`who`, as in crowd()) wait or signal. The child's own threads (`child`)
+  // use the condition variable.
+  static Program forking(const std::string& who, const std::string& child,
+                         Mutation* mutant = nullptr) {
     Program program = base(CallerBug::kNone, mutant);
-    program.threads.emplace_back([] {
+    for (const char each : child) program.later.emplace_back(script_of(each));
+    const int started = static_cast<int>(child.size());
+    program.threads.emplace_back([started] {
       cond.mutex.lock();
       become_forked_child();
       Surroundings::wipe();
-      start_thread(0);
+      for (int i = 0; i < started; ++i) start_thread(i);
       tokens = 0;
       cond.mutex.unlock();
       take_token();
     });
-    program.threads.emplace_back(&take_token);
-    program.threads.emplace_back([] { cond.signal(); });
-    program.later.emplace_back([] {
-      cond.mutex.lock();
-      tokens = 1;
-      cond.broadcast();
-      cond.mutex.unlock();
-    });
+    for (const char each : who) program.threads.emplace_back(script_of(each));
     return program;
   }
 };

@@ -29,6 +29,7 @@ struct Machine {
   int cpu[kMaxThreads] = {0, 1, 2, 3, 4, 5};
   int node[kMaxThreads] = {};
   std::uint32_t slot_hint[kMaxThreads] = {0, 1, 2, 3, 4, 5};
+  bool cpus_are_shared = false;  // an owner may have been seen on its waiter's CPU
   // The thread that may get a signal while it waits, and what its handler does.
   int interrupted = -1;
   std::function<void()> handler;
@@ -190,12 +191,16 @@ struct ExplorePlatform {
   static SlotTable<ExplorePlatform>* slots() { return slot_table; }
   static TicketQueueTable<ExplorePlatform>* ticket_queues() { return queue_table; }
   static std::uint64_t ticks() { return static_cast<std::uint64_t>(now_ns()); }
-  static LookMemory* look_memory() { return nullptr; }
+  static LookMemory* look_memory() { return &look_memories[this_thread()]; }
   static void note_cpu() {}
-  static bool was_here(std::uint32_t) { return false; }
+  // A hint may be wrong either way.
+  static bool was_here(std::uint32_t owner) {
+    return machine.cpus_are_shared && owner != 0 && pick(2) == 1;
+  }
   static BackoffTable* backoff_table() { return &backoff_tables[this_thread()]; }
   static SpinGate<ExplorePlatform>* spin_gate(const void*) { return gate_of_spinlocks; }
 
+  static inline LookMemory look_memories[kMaxThreads];
   static inline BackoffTable backoff_tables[kMaxThreads];
   static inline SlotTable<ExplorePlatform>* slot_table = nullptr;
   static inline TicketQueueTable<ExplorePlatform>* queue_table = nullptr;

@@ -20,8 +20,9 @@
 //               `burnouts` times a spinning thread uses up its whole allowance in one go instead:
 //               it spins on, with nobody else running, until it does something other than looking.
 //   time        stands still, but for at most `timeouts` steps to the next deadline that somebody
-//               waits for; with `idle_time` only when nobody can go on. Deadlines beyond `horizon_ns` are never reached, so that with a huge
-//               promotion time a lost wakeup shows. Sleeps shorter than `nap_ns` count as pauses.
+//               waits for; with `idle_time` only when nobody can go on. Deadlines beyond
+//               `horizon_ns` are never reached, so that with a huge promotion time a lost wakeup
+//               shows. Sleeps shorter than `nap_ns` count as pauses.
 //   futex       wakes in the order of arrival; `spurious` wakeups may happen.
 //
 //   one_by_one  long lines form without the choices of how they formed

@@ -234,6 +234,23 @@ Program timed_wait(bool somebody_wakes) {
   return program;
 }
 
+// Plain shared memory changes between two looks: only at a point may another thread come between.
+Program between_looks(void (*point)()) {
+  static int plain;
+  Program program;
+  program.setup = [] { plain = 0; };
+  program.threads.emplace_back([point] {
+    const int before = looked_at(plain);
+    point();
+    if (looked_at(plain) != before) fail("another has been here");
+  });
+  program.threads.emplace_back([] {
+    step();
+    plain = 1;
+  });
+  return program;
+}
+
 // The frame that a node lay in is left before the waker touches the node.
 Program dead_frame(bool wrong) {
   static P::AtomicPtr<Cell> head;
@@ -313,6 +330,16 @@ void add_explorer_cases(std::vector<Case>& cases) {
   pass("a wake races a timeout", timed_wait(true), timed(1));
   pass("a timeout alone", timed_wait(false), timed(1));
   finds("a sleeper whom only time would wake", timed_wait(false), timed(0), "lost wakeup");
+  const char* const kSeen = "another has been here";
+  pass("nobody comes between two looks", between_looks([] {}), bounds(-1));
+  finds("another at a clock read", between_looks([] { (void)P::now_ns(); }), bounds(1), kSeen);
+  finds("another at a look at a deadline", between_looks([] {
+          (void)P::expired(Deadline{5'000'000'000, false});
+        }),
+        bounds(1), kSeen);
+  finds("another at a random draw", between_looks([] { (void)P::choose(3); }), bounds(1), kSeen);
+  finds("another at a wake", between_looks([] { P::futex_wake(nullptr, 1, kAnyBit); }), bounds(1),
+        kSeen);
   pass("a node on a stack", dead_frame(false), bounds(-1));
   finds("a node touched in a frame that is left", dead_frame(true), bounds(-1), "has left");
 }

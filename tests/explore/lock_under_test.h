@@ -19,6 +19,8 @@ struct Setting {
   WaitMode mode = WaitMode::kPark;
   std::uint32_t admitted_limit = 1;
   std::uint32_t spin_pauses = 1;
+  std::uint32_t look_pauses = 0;
+  bool cpus_are_shared = false;
   std::uint64_t promote_ns = kNeverNs;
   std::uint32_t slots = kMaxThreads;
   std::uint32_t ticket_queues = 1;
@@ -34,6 +36,9 @@ inline Budget budget_of(const Setting& setting) {
   budget.mode = setting.mode;
   budget.admitted_limit = setting.admitted_limit;
   budget.spin_pauses = setting.mode == WaitMode::kPark ? 0 : setting.spin_pauses;
+  budget.look_pauses = setting.look_pauses;
+  budget.look_step = 1;
+  budget.promoted_pauses = 1;
   budget.promote_ns = setting.promote_ns;
   budget.local_hand_offs = setting.local_hand_offs;
   budget.lost_rounds = setting.lost_rounds;
@@ -53,7 +58,9 @@ class Surroundings {
     P::queue_table = setting.ticket_queues == 0 ? nullptr : &queue_table;
     P::gate_of_spinlocks = &gate;
     std::memset(static_cast<void*>(P::backoff_tables), 0, sizeof P::backoff_tables);
+    std::memset(static_cast<void*>(P::look_memories), 0, sizeof P::look_memories);
     machine = Machine{};
+    machine.cpus_are_shared = setting.cpus_are_shared;
     for (int i = 0; i < kMaxThreads; ++i) machine.node[i] = i % setting.numa_nodes;
     for (int i = 0; setting.node_of != nullptr && setting.node_of[i] != '\0'; ++i) {
       machine.node[i] = setting.node_of[i] - '0';

@@ -54,25 +54,55 @@ class CasesOf {
       add("3 threads, all admitted", S::rounds(all_in, 3, 1), bounds_of(3));
       add("destroyed by the last, all admitted", S::destroying(all_in, 3), bounds_of(3));
     }
+    all_in.admitted_limit = 4;
+    add_queue(all_in);
+    add("nested", S::nested(setting), bounds_of(3));
+    add("a handler locks while its thread waits", S::interrupted(all_in), bounds_of(4));
     if constexpr (requires { typename Lock::Word::Slow; }) add_slots(all_in);
     if (mode == WaitMode::kPark) add_parking(setting);
-    if (mode == WaitMode::kAdaptive) {
-      add("a handler locks while its thread waits", S::interrupted(all_in), bounds_of(4));
+    if constexpr (Lock::kTimed) {
+      add_timed(setting, all_in);
+      add_timed_queue(all_in);
     }
-    if constexpr (Lock::kTimed) add_timed(setting, all_in);
   }
 
  private:
+  // The middle of a queue: everybody is let in.
+  void add_queue(const Setting& all_in) {
+    using Fork = S::Fork;
+    add("4 threads, all admitted", S::crowd(all_in, "llll"), bounds_of(4));
+    add("one tries among 3", S::crowd(all_in, "tlll"), bounds_of(4));
+    add("two try", S::crowd(all_in, "ttl"), bounds_of(3));
+    add("forked while held, all admitted", S::forking(all_in, Fork::kHolding), bounds_of(4));
+    add("forked after release, all admitted", S::forking(all_in, Fork::kReleased), bounds_of(4));
+    add("forked, the child and its threads try",
+        S::forking(all_in, Fork::kReleasedThenTries, "lt", "tl"), bounds_of(4));
+  }
+
+  void add_timed_queue(const Setting& all_in) {
+    using Fork = S::Fork;
+    add("one gives up among 3", S::crowd(all_in, "xlll"), timed(4, 1));
+    add("one gives up, one tries", S::crowd(all_in, "xtl"), timed(3, 1));
+    add("two give up among 2", S::crowd(all_in, "xyll"), timed(4, 1));
+    add("forked beside a timed waiter", S::forking(all_in, Fork::kHolding, "xl", "x"), timed(4, 1));
+    add("forked beside two timed waiters", S::forking(all_in, Fork::kReleased, "xy", "xt"),
+        timed(4, 1));
+  }
+
   void add_slots(Setting setting) {
     for (const std::uint32_t slots : {0u, 1u}) {
       setting.slots = slots;
-      add(("3 threads, " + std::to_string(slots) + " queue nodes").c_str(),
-          S::rounds(setting, 3, 1), bounds_of(3));
+      const std::string nodes = std::to_string(slots) + " queue nodes";
+      add(("3 threads, " + nodes).c_str(), S::rounds(setting, 3, 1), bounds_of(3));
+      add(("4 threads, " + nodes).c_str(), S::crowd(setting, "llll"), bounds_of(4));
+      if constexpr (Lock::kTimed) {
+        add(("one gives up, " + nodes).c_str(), S::crowd(setting, "xll"), timed(4, 1));
+        add(("forked, " + nodes).c_str(), S::forking(setting, S::Fork::kHolding), bounds_of(4));
+      }
     }
   }
 
   void add_parking(const Setting& setting) {
-    add("nested", S::nested(setting), bounds_of(3));
     Bounds spurious = bounds_of(3);
     spurious.spurious = 1;
     add("3 threads, a spurious wakeup", S::rounds(setting, 3, 1), spurious);

@@ -9,13 +9,13 @@ namespace {
 CondUnderTest& cond() { return CondPrograms::cond; }
 
 bool is_post(const void* address) {
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < CondUnderTest::kWaiters; ++i) {
     if (address == &cond().node(i).parker.value) return true;
   }
   return false;
 }
 bool is_state(const void* address) {
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < CondUnderTest::kWaiters; ++i) {
     if (address == &cond().node(i).state) return true;
   }
   return false;
@@ -23,6 +23,16 @@ bool is_state(const void* address) {
 
 struct PostWakesNobody : Mutation {
   bool drops_wake(const void* address, std::uint32_t) override { return is_post(address); }
+};
+struct PostWakesTooEarly : Mutation {
+  void before_change(const void* cell) override {
+    if (is_post(cell)) (void)World::active->futex_wake(cell, kMaxThreads, kAnyBit);
+  }
+  bool drops_wake(const void* address, std::uint32_t) override { return is_post(address); }
+};
+// Lets go by a load and a store: a sleeper that comes in between is forgotten.
+struct SmallLockReleasedInTwoSteps : Mutation {
+  bool splits_exchange(const void* cell) override { return cell == &cond().cells.lock; }
 };
 struct SmallLockInTwoSteps : Mutation {
   bool splits_compare_exchange(const void* cell, std::uint64_t, std::uint64_t) override {
@@ -70,6 +80,12 @@ void add_planted_condvar_cases(std::vector<Case>& cases) {
   add("a post that wakes nobody",
       C::tokens_for(1, false, true, false, kNone, planted<PostWakesNobody>()), bounds_of(),
       "lost wakeup");
+  add("a post that wakes before it is made",
+      C::tokens_for(1, false, true, false, kNone, planted<PostWakesTooEarly>()), bounds_of(),
+      "lost wakeup");
+  add("a small lock released in two steps",
+      C::signal_races(false, kNone, planted<SmallLockReleasedInTwoSteps>()), bounds_of(1, 1),
+      "lost wakeup");
   add("a small lock taken in two steps",
       C::signal_races(false, kNone, planted<SmallLockInTwoSteps>()), bounds_of(1), "");
   add("a small lock whose release wakes nobody",
@@ -81,8 +97,8 @@ void add_planted_condvar_cases(std::vector<Case>& cases) {
       bounds_of(1), "");
   add("a taken waiter that destroy does not know of",
       C::tokens_for(1, false, false, true, kNone, planted<ForgetsConfirmation>()), bounds_of(), "");
-  add("a forked child that keeps ghosts in the list", C::forking(planted<ChildKeepsGhosts>()),
-      bounds_of(), "");
+  add("a forked child that keeps ghosts in the list",
+      C::forking("wS", "b", planted<ChildKeepsGhosts>()), bounds_of(), "");
   add("a timed-out waiter that swallows a signal", C::signal_races(false, CallerBug::kIgnoresTaken),
       bounds_of(1), "");
   add("a cancelled waiter that keeps its signal", C::signal_races(true, CallerBug::kKeepsSignal),

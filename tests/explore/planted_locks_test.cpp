@@ -93,6 +93,38 @@ struct WideRelease : Mutation {
   bool widens_byte_store(const void* cell) override { return cell == &word<Lock>(); }
 };
 
+// Wakes whoever sleeps on `cell` before it changes it, and nobody after.
+class WakesTooEarly : public Mutation {
+ public:
+  void before_change(const void* cell) override {
+    if (is_it(cell)) (void)World::active->futex_wake(cell, kMaxThreads, kAnyBit);
+  }
+  bool drops_wake(const void* address, std::uint32_t) override { return is_it(address); }
+
+ private:
+  virtual bool is_it(const void* cell) = 0;
+};
+template <class Lock>
+class WordWakesTooEarly : public WakesTooEarly {
+  bool is_it(const void* cell) override { return cell == &word<Lock>(); }
+};
+template <class Lock>
+class GateWakesTooEarly : public WakesTooEarly {
+  bool is_it(const void* cell) override { return cell == &gate<Lock>(); }
+};
+class GrantWakesTooEarly : public WakesTooEarly {
+  bool is_it(const void* cell) override { return is_node_state(cell); }
+};
+
+// Does not wait until the successor has linked itself: whatever is there is handed the role.
+struct DoesNotWaitForLink : Mutation {
+  std::uint64_t loaded(const void* cell, std::uint64_t value) override {
+    QueueNode<P>* const nobody = &Surroundings::nodes[kMaxThreads - 1];
+    const bool links = cell == &Surroundings::nodes[this_thread()].next;
+    return links && value == 0 ? reinterpret_cast<std::uint64_t>(nobody) : value;
+  }
+};
+
 struct NodeStateInTwoSteps : Mutation {
   bool splits_compare_exchange(const void* cell, std::uint64_t, std::uint64_t) override {
     return is_node_state(cell);
@@ -166,6 +198,8 @@ class Planted {
     add("an offer wakes nobody/" + lock,
         S::giving_up(parking(1, planted<OffersWakeNobody<Lock>>()), 2, kSoon, false),
         "lost wakeup");
+    add("the gate wakes before its number advances/" + lock,
+        S::visits(parking(1, planted<GateWakesTooEarly<Lock>>()), 3), "lost wakeup");
     add("a forked child keeps ghosts/" + lock,
         S::forking(parking(3, planted<ChildKeepsGhosts>()), S::Fork::kHolding), "");
     add("looks after the release/" + lock,
@@ -183,6 +217,19 @@ class Planted {
         "lost wakeup");
     add("sleepers are not marked/" + lock,
         S::visits(parking(3, planted<SleepersNotMarked<Lock>>()), 3), "");
+    add("the word wakes before it changes/" + lock,
+        S::visits(parking(3, planted<WordWakesTooEarly<Lock>>()), 3), "lost wakeup");
+  }
+
+  // Bugs in what all spinlocks share.
+  template <class Lock>
+  void add_spin(const std::string& lock) {
+    using S = Scenarios<Lock>;
+    add("the word changes in two steps/" + lock,
+        S::visits(spinning(planted<WordInTwoSteps<Lock>>()), 2), "");
+    add("looks after the release/" + lock,
+        Scenarios<LooksAfterRelease<Lock>>::destroying(spinning(nullptr), 2),
+        "after it was destroyed");
   }
 
   template <class Lock>
@@ -198,6 +245,15 @@ class Planted {
     Setting one_node = parking(4, planted<NodesBorrowedTwice>());
     one_node.slots = 1;
     add("a node is borrowed twice/" + lock, S::visits(one_node, 4), "");
+    add("a grant wakes before it is made/" + lock,
+        S::visits(parking(3, planted<GrantWakesTooEarly>()), 4), "lost wakeup");
+    add_links<Lock>(lock);
+  }
+
+  template <class Lock>
+  void add_links(const std::string& lock) {
+    add("the successor's link is not waited for/" + lock,
+        Scenarios<Lock>::visits(parking(4, planted<DoesNotWaitForLink>()), 4), "lost wakeup");
   }
 
  private:
@@ -207,9 +263,8 @@ class Planted {
 // Bugs in the locks beyond the plain ones.
 void add_family(Planted& planted_in) {
   using PvMutex = MutexUnderTest<PvQspinlock>;
-  using AutoMutex = MutexUnderTest<AutoTicket>;
+  using CnaMutex = MutexUnderTest<Cna>;
   using BackoffMutex = MutexUnderTest<TicketBackoff>;
-  using TasSpin = SpinUnderTest<Tas>;
   planted_in.add("a kick wakes nobody/pv-qspinlock mutex",
                  Scenarios<PvMutex>::visits(parking(4, planted<GrantWakesNobody>()), 4),
                  "lost wakeup");
@@ -218,28 +273,41 @@ void add_family(Planted& planted_in) {
                  "lost wakeup");
   planted_in.add("a waiter halts in two steps/pv-qspinlock mutex",
                  Scenarios<PvMutex>::visits(parking(4, planted<NodeStateInTwoSteps>()), 4), "");
+  planted_in.add_links<PvMutex>("pv-qspinlock mutex");
+  planted_in.add("a grant wakes nobody/cna mutex",
+                 Scenarios<CnaMutex>::visits(parking(4, planted<GrantWakesNobody>()), 4),
+                 "lost wakeup");
   planted_in.add(
       "two tickets are served at once/ticket-backoff mutex",
       Scenarios<BackoffMutex>::visits(parking(3, planted<ServesTwoTickets<BackoffMutex>>()), 3),
       "");
-  planted_in.add("the word changes in two steps/tas spinlock",
-                 Scenarios<TasSpin>::visits(spinning(planted<WordInTwoSteps<TasSpin>>()), 2), "");
-  planted_in.add("tickets are taken in two steps/auto-ticket mutex",
-                 Scenarios<AutoMutex>::visits(parking(3, planted<WordInTwoSteps<AutoMutex>>()), 3),
-                 "");
 }
+
+template <template <class, class> class Algorithm>
+void add_common(Planted& planted_in, const std::string& name) {
+  planted_in.add_gate<MutexUnderTest<Algorithm>>(name + " mutex");
+  planted_in.add_spin<SpinUnderTest<Algorithm>>(name + " spinlock");
+}
+// These stand for others (locks/lock_list.def).
+template <class Platform, class Layout>
+struct Glibc;
+template <>
+void add_common<Glibc>(Planted&, const std::string&) {}
+template <class Platform, class Layout>
+struct Auto;
+template <>
+void add_common<Auto>(Planted&, const std::string&) {}
 
 }  // namespace
 
 void add_planted_lock_cases(std::vector<Case>& cases) {
-  using TasMutex = MutexUnderTest<Tas>;
   using TicketMutex = MutexUnderTest<Ticket>;
   using QueueMutex = MutexUnderTest<Qspinlock>;
   using QueueSpin = SpinUnderTest<Qspinlock>;
   Planted planted_in(cases);
-  planted_in.add_gate<TasMutex>("tas mutex");
-  planted_in.add_gate<TicketMutex>("ticket mutex");
-  planted_in.add_gate<QueueMutex>("qspinlock mutex");
+#define RELOCK_LOCK_ROW(ident, name, fair, idea) add_common<ident>(planted_in, name);
+#include "locks/lock_list.def"
+#undef RELOCK_LOCK_ROW
   planted_in.add_word<TicketMutex>("ticket mutex");
   planted_in.add_word<QueueMutex>("qspinlock mutex");
   planted_in.add_queue<QueueMutex>("qspinlock mutex");
@@ -251,9 +319,6 @@ void add_planted_lock_cases(std::vector<Case>& cases) {
       Scenarios<TicketMutex>::visits(parking(3, planted<ServesTwoTickets<TicketMutex>>()), 3), "");
   planted_in.add("a release wider than its byte/qspinlock spinlock",
                  Scenarios<QueueSpin>::visits(spinning(planted<WideRelease<QueueSpin>>()), 3), "");
-  planted_in.add("the word changes in two steps/qspinlock spinlock",
-                 Scenarios<QueueSpin>::visits(spinning(planted<WordInTwoSteps<QueueSpin>>()), 2),
-                 "");
   add_family(planted_in);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using Sem = RwUnderTest::Sem;
 
-RwCells& cells() { return RwPrograms::lock.cells(); }
+testing::RwCells<P>& cells() { return RwPrograms::lock.cells(); }
 
 struct ReadersGateWakesNobody : Mutation {
   bool drops_wake(const void* address, std::uint32_t) override {
@@ -25,6 +25,15 @@ struct ReadersGateStandsStill : Mutation {
 };
 struct HeadGateStandsStill : Mutation {
   bool drops_update(const void* cell, Update) override { return cell == &cells().head_gate; }
+};
+// Wakes whoever sleeps at the gate before its number advances, and nobody after.
+template <bool kReaders>
+struct GateWakesTooEarly : Mutation {
+  static const void* gate() { return kReaders ? &cells().readers_gate : &cells().head_gate; }
+  void before_change(const void* cell) override {
+    if (cell == gate()) (void)World::active->futex_wake(cell, kMaxThreads, kAnyBit);
+  }
+  bool drops_wake(const void* address, std::uint32_t) override { return address == gate(); }
 };
 struct StateInTwoSteps : Mutation {
   bool splits_compare_exchange(const void* cell, std::uint64_t, std::uint64_t) override {
@@ -70,6 +79,8 @@ void add_planted_rwsem_cases(std::vector<Case>& cases) {
   add("the head's gate wakes nobody", planted<HeadGateWakesNobody>(), "ww", "lost wakeup");
   add("the readers' number stands still", planted<ReadersGateStandsStill>(), "rw", "lost wakeup");
   add("the head's number stands still", planted<HeadGateStandsStill>(), "rw", "lost wakeup");
+  add("the readers' gate wakes too early", planted<GateWakesTooEarly<true>>(), "rw", "lost wakeup");
+  add("the head's gate wakes too early", planted<GateWakesTooEarly<false>>(), "ww", "lost wakeup");
   add("the state changes in two steps", planted<StateInTwoSteps>(), "rw", "");
   add("sleeping readers are not marked", planted<NeverSet<Sem::kReadersSleep>>(), "rw",
       "lost wakeup");
@@ -79,12 +90,18 @@ void add_planted_rwsem_cases(std::vector<Case>& cases) {
       "Xrr", "", true, 1);
   add("two heads", planted<QueueInTwoSteps>(), "wwww", "");
   {
+    Bounds bounds;
+    cases.push_back({"planted: looks after the release/rwsem",
+                     R::destroying({}, "rww", false, true), bounds, Expect::kFailure,
+                     "after it was destroyed"});
+  }
+  {
     Setting setting;
     setting.bug = planted<ChildKeepsGhosts>();
     Bounds bounds;
     bounds.preemptions = 3;
-    cases.push_back({"planted: a forked child keeps ghosts/rwsem", R::forking(setting, true, true),
-                     bounds, Expect::kFailure, ""});
+    cases.push_back({"planted: a forked child keeps ghosts/rwsem",
+                     R::forking(setting, R::Holds::kWrite, true), bounds, Expect::kFailure, ""});
   }
 }
 

@@ -4,39 +4,14 @@
 #include <string>
 
 #include "lock_under_test.h"
-#include "locks/rwsem.h"
 #include "script.h"
 
 namespace relock::explore {
 
-struct RwCells {
-  P::Atomic64 state;
-  P::Atomic32 readers_gate, head_gate;
-  P::Atomic32 writer;  // who writes is not told here
-  testing::MutexCells<P> queue;
-};
-
-// What RwlockView in interpose/object.h is in production.
-class RwCellsView {
+class RwUnderTest : public testing::RwDriver<P, Host> {
  public:
-  RwCellsView(RwCells& cells, bool prefers_writers)
-      : cells_(&cells), prefers_writers_(prefers_writers) {}
-  P::Atomic64& state() const { return cells_->state; }
-  P::Atomic32& readers_gate() const { return cells_->readers_gate; }
-  P::Atomic32& head_gate() const { return cells_->head_gate; }
-  P::Atomic32& writer() const { return cells_->writer; }
-  P::Atomic32& tuning() const { return cells_->queue.tuning; }
-  testing::MutexCellsView<P> queue() const { return testing::MutexCellsView<P>(cells_->queue); }
-  bool prefers_writers() const { return prefers_writers_; }
-
- private:
-  RwCells* cells_;
-  bool prefers_writers_;
-};
-
-class RwUnderTest {
- public:
-  using Sem = RwSem<P, RwCellsView>;
+  using Base = testing::RwDriver<P, Host>;
+  using typename Base::Sem;
 
   void reset(bool prefers_writers) {
     std::memset(static_cast<void*>(&cells_), 0, sizeof cells_);
@@ -44,6 +19,7 @@ class RwUnderTest {
     name_memory(&cells_.state, 8, "rw.state");
     name_memory(&cells_.readers_gate, 4, "rw.readers_gate");
     name_memory(&cells_.head_gate, 4, "rw.head_gate");
+    name_memory(&cells_.writer, 4, "rw.writer");
     name_memory(&cells_.queue.word, 4, "rw.queue");
     name_memory(&cells_.queue.gate, 4, "rw.queue.gate");
     name_memory(&cells_.queue.epoch, 4, "rw.queue.epoch");
@@ -51,20 +27,20 @@ class RwUnderTest {
     name_memory(&cells_.queue.owner, 4, "rw.queue.owner");
   }
 
-  bool try_read() { return Sem::try_read(view()); }
-  bool try_write() { return Sem::try_write(view()); }
-  bool read_until(const Deadline* deadline) {
-    return acquire(deadline, &Sem::read_slow, try_read());
-  }
-  bool write_until(const Deadline* deadline) {
-    return acquire(deadline, &Sem::write_slow, try_write());
-  }
-  void release_read() { Sem::release_read(view()); }
-  void release_write() { Sem::release_write(view()); }
-
   void destroy() { poison(&cells_, sizeof cells_); }
   bool is_held() const {
     return (cells_.state.load(MemoryOrder::kRelaxed) & (Sem::kWriter | Sem::kReadersMask)) != 0;
+  }
+  std::uint64_t readers() const {
+    return (cells_.state.load(MemoryOrder::kRelaxed) & Sem::kReadersMask) / Sem::kReader;
+  }
+  static void check_word(std::uint64_t state) {
+    if ((state & Sem::kWriter) != 0 && (state & Sem::kReadersMask) != 0) {
+      fail("the state shows a writer and readers");
+    }
+    if ((state & Sem::kWaiters) == 0 && (state & Sem::kEpochMask) != 0) {
+      fail("the state shows an epoch without waiters");
+    }
   }
   void check_state_free() const {
     const std::uint64_t state = cells_.state.load(MemoryOrder::kRelaxed);
@@ -75,20 +51,11 @@ class RwUnderTest {
     const std::uint32_t queue = cells_.queue.word.load(MemoryOrder::kRelaxed);
     if (queue != 0) fail("something is left in the free queue: " + std::to_string(queue));
   }
-  RwCells& cells() { return cells_; }
+  testing::RwCells<P>& cells() { return cells_; }
 
  private:
-  RwCellsView view() { return RwCellsView(cells_, prefers_writers_); }
-  bool acquire(const Deadline* deadline, Acquire (*slow)(RwCellsView, WaitContext<P>&),
-               bool acquired) {
-    if (acquired) return true;
-    WaitContext<P> context{&Surroundings::budget};
-    context.deadline = deadline;
-    return slow(view(), context) == Acquire::kAcquired;
-  }
-
-  RwCells cells_;
-  bool prefers_writers_ = false;
+  using Base::cells_;
+  using Base::prefers_writers_;
 };
 
 // Who is inside: any number of readers, or one writer, whose data the readers must see whole.
@@ -134,19 +101,19 @@ struct RwPrograms {
   static void read() {
     (void)lock.read_until(nullptr);
     section.read();
-    lock.release_read();
+    lock.unlock();
   }
   static void write() {
     (void)lock.write_until(nullptr);
     section.write();
-    lock.release_write();
+    lock.unlock();
   }
   static void read_twice() {
     (void)lock.read_until(nullptr);
     (void)lock.read_until(nullptr);
     section.read();
-    lock.release_read();
-    lock.release_read();
+    lock.unlock();
+    lock.unlock();
   }
 
   static Program base(const Setting& setting, bool prefers_writers) {
@@ -156,6 +123,9 @@ struct RwPrograms {
       section.reset();
       name_memory(&section, sizeof section, "section");
       Surroundings::reset(setting);
+      on_commit([](int, const void* cell, std::uint64_t, std::uint64_t now) {
+        if (cell == &lock.cells().state) RwUnderTest::check_word(now);
+      });
     };
     program.finish = [] { lock.check_free(); };
     return program;
@@ -182,38 +152,42 @@ struct RwPrograms {
         return [] {
           if (!lock.try_read()) return;
           section.read();
-          lock.release_read();
+          lock.unlock();
         };
       case 'T':
         return [] {
           if (!lock.try_write()) return;
           section.write();
-          lock.release_write();
+          lock.unlock();
         };
       case 'x':
         return [] {
           if (!lock.read_until(&soon)) return;
           section.read();
-          lock.release_read();
+          lock.unlock();
         };
       default:
         return [] {
           if (!lock.write_until(&soon)) return;
           section.write();
-          lock.release_write();
+          lock.unlock();
         };
     }
   }
 
-  // Whoever is the last to leave destroys the lock.
-  static Program destroying(const Setting& setting) {
-    Program program = base(setting, false);
-    for (int i = 0; i < 3; ++i) {
-      program.threads.emplace_back([i] {
-        (void)(i == 0 ? lock.read_until(nullptr) : lock.write_until(nullptr));
-        i == 0 ? section.read() : section.write();
-        const bool last = section.visits() == 3;
-        i == 0 ? lock.release_read() : lock.release_write();
+  // Whoever is the last to come destroys the lock as soon as it has left. At most one 'r' among the
+  // 'w'. With `looks_after` it looks at the lock after its release.
+  static Program destroying(const Setting& setting, const std::string& who, bool prefers_writers,
+                            bool looks_after = false) {
+    Program program = base(setting, prefers_writers);
+    const int all = static_cast<int>(who.size());
+    for (const char each : who) {
+      program.threads.emplace_back([reads = each == 'r', all, looks_after] {
+        (void)(reads ? lock.read_until(nullptr) : lock.write_until(nullptr));
+        reads ? section.read() : section.write();
+        const bool last = section.visits() == all;
+        lock.unlock();
+        if (looks_after) (void)lock.is_held();
         if (last) lock.destroy();
       });
     }
@@ -221,24 +195,31 @@ struct RwPrograms {
     return program;
   }
 
-  // T0 forks while it holds the lock, or just after, with others waiting. The child goes on.
-  static Program forking(const Setting& setting, bool holding, bool prefers_writers) {
+  // What T0 holds when it forks.
+  enum class Holds { kNothing, kRead, kWrite };
+
+  // T0 forks while it holds the lock, or just after, with others (`who`, as in crowd()) waiting. The
+  // child goes on and starts threads (`child`).
+  static Program forking(const Setting& setting, Holds holds, bool prefers_writers,
+                         const std::string& who = "wr", const std::string& child = "w") {
     Program program = base(setting, prefers_writers);
-    program.threads.emplace_back([holding] {
-      (void)lock.write_until(nullptr);
-      if (!holding) lock.release_write();
+    for (const char each : child) program.later.emplace_back(script_of(each));
+    const int started = static_cast<int>(child.size());
+    program.threads.emplace_back([holds, started] {
+      (void)(holds == Holds::kRead ? lock.read_until(nullptr) : lock.write_until(nullptr));
+      if (holds == Holds::kNothing) lock.unlock();
       become_forked_child();
       Surroundings::wipe();
-      orphaned = !holding && lock.is_held();
+      // Held by a thread that is not here: nobody can release it.
+      orphaned =
+          holds == Holds::kRead ? lock.readers() > 1 : holds == Holds::kNothing && lock.is_held();
       if (orphaned) return;
-      if (holding) lock.release_write();
-      start_thread(0);
+      if (holds != Holds::kNothing) lock.unlock();
+      for (int i = 0; i < started; ++i) start_thread(i);
       read();
       write();
     });
-    program.threads.emplace_back(&write);
-    program.threads.emplace_back(&read);
-    program.later.emplace_back(&write);
+    for (const char each : who) program.threads.emplace_back(script_of(each));
     program.finish = [] {
       if (!orphaned) lock.check_state_free();  // a ghost's queue is mended when it is needed
     };

@@ -17,51 +17,115 @@ Bounds bounds_of(int preemptions, int timeouts = 0) {
 
 }  // namespace
 
-void add_rwsem_cases(std::vector<Case>& cases) {
-  using R = RwPrograms;
-  for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
-    Setting setting;
-    setting.mode = mode;
-    const std::string suffix = wait_mode_name(mode);
-    const auto add = [&](const std::string& name, Program program, Bounds bounds) {
-      if (mode == WaitMode::kAdaptive) bounds.free_pauses = 1;
-      cases.push_back({name + "/rwsem/" + suffix, std::move(program), bounds, Expect::kPass, ""});
+namespace {
+
+using R = RwPrograms;
+
+class Adder {
+ public:
+  Adder(std::vector<Case>& cases, WaitMode mode) : cases_(cases), mode_(mode) {
+    setting_.mode = mode;
+  }
+
+  void add_crowds(bool prefers_writers) {
+    const std::string kind = prefers_writers ? ", writers preferred" : "";
+    const auto crowd = [&](const std::string& what, const char* who, Bounds bounds) {
+      add(what + kind, R::crowd(setting_, who, prefers_writers), bounds);
     };
+    for (const char* who : {"rw", "ww", "rww", "rrw", "www"}) {
+      crowd(std::string("crowd ") + who, who, bounds_of(std::strlen(who) == 2 ? 3 : 2));
+    }
+    for (const char* who : {"rrww", "rwww", "wwww", "rrrw", "twTw"}) {
+      crowd(std::string("crowd ") + who, who, bounds_of(1));
+    }
+    crowd("one tries to read", "twr", bounds_of(2));
+    crowd("one tries to write", "Twr", bounds_of(2));
+    crowd("both try", "tTw", bounds_of(2));
+    crowd("a reader gives up", "xwr", bounds_of(2, 1));
+    crowd("a writer gives up", "Xwr", bounds_of(2, 1));
+    crowd("a writer gives up among readers", "Xrr", bounds_of(2, 1));
+    crowd("a reader gives up behind writers", "xww", bounds_of(2, 1));
+    crowd("a writer gives up among writers", "Xww", bounds_of(2, 1));
+    crowd("both give up", "xXw", bounds_of(2, 2));
+    crowd("both give up among 4", "xXwr", bounds_of(1, 1));
+    crowd("two writers give up", "XXw", bounds_of(2, 2));
+    for (const char* who : {"ww", "rw", "www", "rww", "wwr"}) {
+      add(std::string("destroyed by the last of ") + who + kind,
+          R::destroying(setting_, who, prefers_writers), bounds_of(2));
+    }
+  }
+
+  void add_forks(bool prefers_writers) {
+    const std::string kind = prefers_writers ? ", writers preferred" : "";
+    using Holds = R::Holds;
+    const auto fork = [&](const char* what, Holds holds, const char* who, const char* child,
+                          Bounds bounds) {
+      add(std::string(what) + ", " + who + " and " + child + kind,
+          R::forking(setting_, holds, prefers_writers, who, child), bounds);
+    };
+    fork("forked while held", Holds::kWrite, "wr", "w", bounds_of(1));
+    fork("forked after release", Holds::kNothing, "wr", "w", bounds_of(2));
+    fork("forked while reading", Holds::kRead, "wr", "w", bounds_of(2));
+    fork("forked while held", Holds::kWrite, "Xx", "Xx", bounds_of(1, 1));
+    fork("forked while reading", Holds::kRead, "Xw", "rX", bounds_of(1, 1));
+    fork("forked while reading", Holds::kRead, "ww", "tT", bounds_of(1));
+    fork("forked after release", Holds::kNothing, "Xw", "x", bounds_of(2, 1));
+  }
+
+  void add_recursion() {
+    const auto crowd = [&](const std::string& what, const char* who, Bounds bounds) {
+      add(what, R::crowd(setting_, who, false), bounds);
+    };
+    crowd("read again while a writer waits", "Rw", bounds_of(3));
+    crowd("read again among others", "Rwr", bounds_of(2));
+    crowd("read again while two writers wait", "Rww", bounds_of(2));
+    crowd("read again while a writer gives up", "RXr", bounds_of(2, 1));
+    crowd("two read again while a writer waits", "RRw", bounds_of(2));
+  }
+
+  void add_bounded_sleep() {
+    Setting promoting = setting_;
+    promoting.promote_ns = 10'000'000'000;
+    for (const char* who : {"rww", "xww", "rwX"}) {
+      add(std::string("bounded sleep, ") + who, R::crowd(promoting, who, false), bounds_of(2, 2));
+    }
+  }
+
+  void add_spurious() {
+    Bounds spurious = bounds_of(3);  // a bit that is set twice takes so many
+    spurious.spurious = 1;
+    for (const char* who : {"rw", "ww"}) {
+      add(std::string("a spurious wakeup, ") + who, R::crowd(setting_, who, false), spurious);
+    }
+    spurious.preemptions = 2;
+    add("a spurious wakeup, rww", R::crowd(setting_, "rww", false), spurious);
+    add("a spurious wakeup, rww, writers preferred", R::crowd(setting_, "rww", true), spurious);
+  }
+
+ private:
+  void add(const std::string& name, Program program, Bounds bounds) {
+    if (mode_ == WaitMode::kAdaptive) bounds.free_pauses = 1;
+    cases_.push_back(
+        {name + "/rwsem/" + wait_mode_name(mode_), std::move(program), bounds, Expect::kPass, ""});
+  }
+
+  std::vector<Case>& cases_;
+  WaitMode mode_;
+  Setting setting_;
+};
+
+}  // namespace
+
+void add_rwsem_cases(std::vector<Case>& cases) {
+  for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
+    Adder adder(cases, mode);
     for (const bool prefers_writers : {false, true}) {
-      const std::string kind = prefers_writers ? ", writers preferred" : "";
-      for (const char* who : {"rw", "ww", "rww", "rrw", "www"}) {
-        const int preemptions = std::string(who).size() == 2 ? 3 : 2;
-        add(std::string("crowd ") + who + kind, R::crowd(setting, who, prefers_writers),
-            bounds_of(preemptions));
-      }
-      add("crowd rrww" + kind, R::crowd(setting, "rrww", prefers_writers), bounds_of(1));
-      add("one tries to read" + kind, R::crowd(setting, "twr", prefers_writers), bounds_of(2));
-      add("one tries to write" + kind, R::crowd(setting, "Twr", prefers_writers), bounds_of(2));
-      add("a reader gives up" + kind, R::crowd(setting, "xwr", prefers_writers), bounds_of(2, 1));
-      add("a writer gives up" + kind, R::crowd(setting, "Xwr", prefers_writers), bounds_of(2, 1));
-      add("a writer gives up among readers" + kind, R::crowd(setting, "Xrr", prefers_writers),
-          bounds_of(2, 1));
-      add("both give up" + kind, R::crowd(setting, "xXw", prefers_writers), bounds_of(2, 2));
-      add("forked while held" + kind, R::forking(setting, true, prefers_writers), bounds_of(1));
-      add("forked after release" + kind, R::forking(setting, false, prefers_writers), bounds_of(2));
+      adder.add_crowds(prefers_writers);
+      adder.add_forks(prefers_writers);
     }
-    add("read again while a writer waits", R::crowd(setting, "Rw", false), bounds_of(3));
-    add("read again among others", R::crowd(setting, "Rwr", false), bounds_of(2));
-    add("destroyed by the last", R::destroying(setting), bounds_of(2));
-    if (mode == WaitMode::kPark) {
-      Setting promoting = setting;
-      promoting.promote_ns = 10'000'000'000;
-      for (const char* who : {"rww", "xww", "rwX"}) {
-        add(std::string("bounded sleep, ") + who, R::crowd(promoting, who, false), bounds_of(2, 2));
-      }
-      Bounds spurious = bounds_of(3);  // a bit that is set twice takes so many
-      spurious.spurious = 1;
-      for (const char* who : {"rw", "ww"}) {
-        add(std::string("a spurious wakeup, ") + who, R::crowd(setting, who, false), spurious);
-      }
-      spurious.preemptions = 2;
-      add("a spurious wakeup, rww", R::crowd(setting, "rww", false), spurious);
-    }
+    adder.add_recursion();
+    if (mode != WaitMode::kSpin) adder.add_bounded_sleep();
+    if (mode == WaitMode::kPark) adder.add_spurious();
   }
 }
 

@@ -9,6 +9,7 @@
 #include "locks/qspin_cna.h"
 #include "locks/qspin_native.h"
 #include "locks/qspin_pv.h"
+#include "locks/rwsem.h"
 #include "locks/spin.h"
 #include "locks/tas.h"
 #include "locks/ticket.h"
@@ -42,6 +43,7 @@ template <class P, template <class, class> class Algorithm, class Host>
 class MutexDriver {
  public:
   using Gated = GatedMutex<P, Algorithm, MutexCellsView<P>>;
+  using Crowded = GatedMutex<P, Tas, MutexCellsView<P>>;  // the same for every algorithm
   using Layout = MutexLayout;
   using Word = Algorithm<P, MutexLayout>;
   static constexpr bool kTimed = true;
@@ -51,7 +53,7 @@ class MutexDriver {
 
   // False: the time was up.
   bool lock_until(const Deadline* deadline) {
-    if (!take_free()) {
+    if (!take_free() && !Crowded::lock_crowded(view())) {
       WaitContext<P> context{&Host::budget()};
       context.deadline = deadline;
       if (Gated::lock_slow(view(), context) == Acquire::kTimedOut) return false;
@@ -68,13 +70,11 @@ class MutexDriver {
 
   void unlock() {
     const std::uint32_t word = cells_.word.load(MemoryOrder::kRelaxed);
-    const bool simple = word == (Layout::kFree | Layout::kLocked);
-    if (!simple) Gated::prepare_unlock(view());
+    const bool simple = word == (Layout::kFree | Layout::kLocked) ||
+                        Crowded::is_crowded(view(), word);
+    if (!simple && (word & Layout::kLocked) != 0) Gated::prepare_unlock(view());
     cells_.owner.store(0, MemoryOrder::kRelaxed);
-    std::uint32_t expected = Layout::kFree | Layout::kLocked;
-    if (simple && cells_.word.compare_exchange(expected, Layout::kFree, MemoryOrder::kRelease)) {
-      return;
-    }
+    if (simple && Crowded::release_crowded(view(), word)) return;
     Gated::unlock_slow(view(), Host::budget());
   }
 
@@ -125,6 +125,96 @@ class SpinDriver {
 
  protected:
   typename P::Atomic32 word_;
+};
+
+template <class P>
+struct RwCells {
+  typename P::Atomic64 state;
+  typename P::Atomic32 readers_gate, head_gate;
+  typename P::Atomic32 writer;
+  MutexCells<P> queue;
+};
+
+// What RwlockView in interpose/object.h is in production.
+template <class P>
+class RwCellsView {
+ public:
+  RwCellsView(RwCells<P>& cells, bool prefers_writers)
+      : cells_(&cells), prefers_writers_(prefers_writers) {}
+  typename P::Atomic64& state() const { return cells_->state; }
+  typename P::Atomic32& readers_gate() const { return cells_->readers_gate; }
+  typename P::Atomic32& head_gate() const { return cells_->head_gate; }
+  typename P::Atomic32& writer() const { return cells_->writer; }
+  typename P::Atomic32& tuning() const { return cells_->queue.tuning; }
+  MutexCellsView<P> queue() const { return MutexCellsView<P>(cells_->queue); }
+  bool prefers_writers() const { return prefers_writers_; }
+
+ private:
+  RwCells<P>* cells_;
+  bool prefers_writers_;
+};
+
+// A readers-writer lock as interpose/rwsem.cpp drives it.
+template <class P, class Host>
+class RwDriver {
+ public:
+  using Sem = RwSem<P, RwCellsView<P>>;
+
+  // False: the time was up.
+  bool read_until(const Deadline* deadline) {
+    if (try_read()) return true;
+    WaitContext<P> context{&Host::budget()};
+    context.deadline = deadline;
+    return Sem::read_slow(view(), context) == Acquire::kAcquired;
+  }
+  bool write_until(const Deadline* deadline) {
+    if (!write_free()) {
+      WaitContext<P> context{&Host::budget()};
+      context.deadline = deadline;
+      if (Sem::write_slow(view(), context) == Acquire::kTimedOut) return false;
+    }
+    set_writer(Host::thread_id());
+    return true;
+  }
+  bool try_read() { return read_free() || Sem::try_read(view()); }
+  bool try_write() {
+    if (!write_free() && !Sem::try_write(view())) return false;
+    set_writer(Host::thread_id());
+    return true;
+  }
+
+  // The word tells what is unlocked.
+  void unlock() {
+    std::uint64_t w = cells_.state.load(MemoryOrder::kRelaxed);
+    if ((w & Sem::kWriter) != 0) {
+      set_writer(0);
+      if (w == Sem::kWriter && cells_.state.compare_exchange(w, 0, MemoryOrder::kRelease)) return;
+      return Sem::release_write(view());
+    }
+    if ((w & Sem::kWaiters) == 0 && w >= Sem::kReader &&
+        cells_.state.compare_exchange(w, w - Sem::kReader, MemoryOrder::kRelease)) {
+      return;
+    }
+    Sem::release_read(view());
+  }
+
+ protected:
+  RwCellsView<P> view() { return RwCellsView<P>(cells_, prefers_writers_); }
+
+  RwCells<P> cells_{};
+  bool prefers_writers_ = false;
+
+ private:
+  void set_writer(std::uint32_t thread) { cells_.writer.store(thread, MemoryOrder::kRelaxed); }
+  bool read_free() {
+    std::uint64_t w = cells_.state.load(MemoryOrder::kRelaxed);
+    if ((w & (Sem::kWriter | Sem::kWaiters)) != 0 || Sem::full(w)) return false;
+    return cells_.state.compare_exchange(w, w + Sem::kReader, MemoryOrder::kAcquire);
+  }
+  bool write_free() {
+    std::uint64_t free = 0;
+    return cells_.state.compare_exchange(free, Sem::kWriter, MemoryOrder::kAcquire);
+  }
 };
 
 // A semaphore as glibc's: posting may be the end of its memory, only the address is used after.

@@ -4,6 +4,9 @@
 // A failure order stronger than the success order is what the platform means (and C++ allows).
 #pragma GCC diagnostic ignored "-Winvalid-memory-model"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -13,6 +16,7 @@
 
 #include "locks/linux_platform.h"
 #include "tests/support/lock_drivers.h"
+#include "weakened_platform.h"
 
 // A race fails the case in which it is seen, not only the whole run.
 static std::size_t g_reports;
@@ -34,6 +38,7 @@ using TestMutex = testing::MutexDriver<P, Algorithm, Host>;
 template <template <class, class> class Algorithm>
 using TestSpin = testing::SpinDriver<P, Algorithm, Host>;
 
+const char* const modes[] = {"spin", "park", "adaptive"};
 int g_failed;
 
 void report(const std::string& name, bool counted, std::size_t reports_before) {
@@ -81,10 +86,41 @@ void exclude(const std::string& name, int threads) {
          reports_before);
 }
 
+// ---- can the sanitizer see a missing order at all? Each in a process of its own ----
+
+template <class Lock>
+void finds_missing_release(const std::string& name) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(2);
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(2);
+    g_budget = Budget{};
+    g_budget.admitted_limit = 4;
+    exclude<Lock>("planted", 4);
+    _exit(g_reports != 0 ? 1 : 0);
+  }
+  int status = 0;
+  const bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+  if (ended && WEXITSTATUS(status) == 1) {
+    std::printf("ok planted: a missing release/%s\n", name.c_str());
+    return;
+  }
+  ++g_failed;
+  std::printf("not ok planted: a missing release/%s - no race is reported\n", name.c_str());
+}
+
+void find_planted() {
+  using W = WeakenedPlatform;
+  finds_missing_release<testing::MutexDriver<W, Tas, Host>>("tas mutex");
+  finds_missing_release<testing::MutexDriver<W, Ticket, Host>>("ticket mutex");
+  finds_missing_release<testing::MutexDriver<W, Qspinlock, Host>>("qspinlock mutex");
+  finds_missing_release<testing::SpinDriver<W, Qspinlock, Host>>("qspinlock spinlock");
+}
+
 template <template <class, class> class Algorithm>
 void exclude_all(const char* lock) {
   const std::string name = lock;
-  const char* const modes[] = {"spin", "park", "adaptive"};
   for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
     const std::string suffix = std::string("/") + modes[static_cast<int>(mode)];
     for (const std::uint32_t admitted : {1u, 4u}) {
@@ -120,6 +156,21 @@ class TestCond {
     (void)mutex.lock_until(nullptr);
     Cond::pass_on(node);
   }
+  // The same, but the end of time is a cancellation, and a signal that came with it goes on.
+  void wait_or_be_cancelled(Mutex& mutex, const Deadline& deadline) {
+    Cond::Node node;
+    node.mutex = &mutex;
+    Cond::enlist(view(), node);
+    mutex.unlock();
+    if (node.parker.wait(&deadline)) {
+      Cond::confirm(view(), node);
+    } else if (!Cond::leave(view(), node)) {
+      (void)node.parker.wait(nullptr);
+      Cond::hand_back(view(), node);
+    }
+    (void)mutex.lock_until(nullptr);
+    Cond::pass_on(node);
+  }
   void signal() { Cond::signal(view()); }
   void broadcast() { Cond::broadcast(view()); }
   void destroy() {
@@ -151,7 +202,11 @@ void ping_pong(int threads, bool broadcast) {
           broadcast || threads > 2 ? cond->broadcast() : cond->signal();
         } else {
           const Deadline soon = P::after_ns(300'000);
-          cond->wait(mutex, i % 2 == 1 ? &soon : nullptr);
+          if (i % 4 == 3) {
+            cond->wait_or_be_cancelled(mutex, soon);
+          } else {
+            cond->wait(mutex, i % 2 == 1 ? &soon : nullptr);
+          }
         }
       }
       cond->broadcast();
@@ -166,6 +221,51 @@ void ping_pong(int threads, bool broadcast) {
          turn == turns, reports_before);
 }
 
+// ---- readers-writer lock ----
+
+class TestRw : public testing::RwDriver<P, Host> {
+ public:
+  explicit TestRw(bool prefers_writers) { prefers_writers_ = prefers_writers; }
+};
+
+// Writers count in plain variables that readers compare; some only try, some give up.
+void read_and_write(WaitMode mode, bool prefers_writers, int threads) {
+  const std::size_t reports_before = g_reports;
+  g_budget = Budget{};
+  g_budget.mode = mode;
+  TestRw lock(prefers_writers);
+  long first = 0, second = 0;
+  std::vector<long> wrote(static_cast<std::size_t>(threads), 0);
+  std::vector<long> torn(static_cast<std::size_t>(threads), 0);
+  const auto one = [&](int i, int round) {
+    const Deadline soon = P::after_ns(2'000'000);
+    const Deadline* const limit = i % 4 == 2 ? &soon : nullptr;
+    const bool tries = i % 4 == 3;
+    const auto self = static_cast<std::size_t>(i);
+    if ((i + round) % 3 == 0) {
+      if (!(tries ? lock.try_write() : lock.write_until(limit))) return;
+      ++first, ++second, ++wrote[self];
+    } else {
+      if (!(tries ? lock.try_read() : lock.read_until(limit))) return;
+      torn[self] += first == second ? 0 : 1;
+    }
+    lock.unlock();
+  };
+  std::vector<std::thread> running;
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([&one, i] {
+      for (int round = 0; round < rounds(); ++round) one(i, round);
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  long sum = 0;
+  for (const long each : wrote) sum += each;
+  for (const long each : torn) sum += each;  // then it cannot be the same
+  report(std::string("rwsem/") + (prefers_writers ? "writers preferred/" : "") +
+             modes[static_cast<int>(mode)] + "/" + std::to_string(threads) + " threads",
+         sum == first && first == second && sum > 0, reports_before);
+}
+
 // These stand for others (locks/lock_list.def).
 template <class Platform, class Layout>
 struct Glibc;
@@ -177,9 +277,16 @@ template <>
 void exclude_all<Auto>(const char*) {}
 
 void run() {
+  find_planted();
 #define RELOCK_LOCK_ROW(ident, name, fair, idea) exclude_all<ident>(name);
 #include "locks/lock_list.def"
 #undef RELOCK_LOCK_ROW
+  for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
+    for (const bool prefers_writers : {false, true}) {
+      read_and_write(mode, prefers_writers, 4);
+      read_and_write(mode, prefers_writers, 8);
+    }
+  }
   ping_pong(2, false);
   ping_pong(3, true);
   ping_pong(8, true);
