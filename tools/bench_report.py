@@ -167,6 +167,7 @@ def verdicts(plan, judged):
 
 
 def print_text(plan, runs):
+    """Everything. Whether a goal is missed, and whether a run failed."""
     judged = judge(plan, runs)
     print_head(plan, runs)
     for comparison in plan.comparisons:
@@ -183,7 +184,8 @@ def print_text(plan, runs):
     print(f"\n{goals} goals, {len(lines)} MISSED" if goals or lines else "")
     for line in lines:
         print(f"  {line}")
-    return not lines
+    failed = any(one.failed() for one in judged)
+    return bool(lines), failed
 
 
 def markdown_tables(plan, judged):

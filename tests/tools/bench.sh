@@ -49,7 +49,7 @@ chmod +x "$scratch/build/lockbench"
 for preset in overcommit fairness; do
   try env BUILD="$scratch/build" tools/bench.sh --$preset --rounds 1 --runs "$scratch/$preset.jsonl" \
     --locks auto,ticket,cna,qspinlock --markdown "$scratch/$preset.md" --only ', (64|8) threads'
-  expect "bench: $preset: missed goals are the exit status" "$code" 1
+  expect "bench: $preset: a run that fails is the exit status" "$code" 1
   expect "bench: $preset: a lock that breaks is named at each point" \
     "$(grep -c '^  qspinlock  *FAILED: exit status 1: lockbench: error: broken' <<<"$out")" \
     $([ $preset = overcommit ] && echo 16 || echo 18)
@@ -76,7 +76,9 @@ try env BUILD="$scratch/build" tools/bench.sh --grid --rounds 1 --runs "$scratch
   --only '^(mutex|cond-broadcast)' --locks auto
 expect "bench: grid: a goal that is missed" \
   "$code:$(sed -n 's/^  \(cond-broadcast, 64 .*\)/\1/p' <<<"$out" | grep -c 'goal at least 1.5: MISSED by 0.50$')" \
-  "1:7"
+  "0:7"
+try env BUILD="$scratch/build" tools/bench.sh --from "$scratch/grid.jsonl" --strict
+expect "bench: --strict: a missed goal is the exit status" "$code" 1
 expect "bench: grid: and one that concerns a mean" \
   "$(grep -c '^- auto, all mutex points: throughput 1.00, goal at least 1.2: MISSED by 0.20' \
     "$scratch/grid.md")" 2

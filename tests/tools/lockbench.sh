@@ -128,6 +128,27 @@ EOC
 LD_PRELOAD="$scratch/stuck.so" timeout 2 "$LOCKBENCH" --json --threads 2 --ms 50 >"$scratch/out" 2>&1
 expect "lockbench: a lock that never opens gives no result" "$?:$(cat "$scratch/out")" "124:"
 
+# One thread is late by more than the whole measurement: it counts, with nothing done.
+compile late.so -shared -fPIC <<'EOC'
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+static int chosen;
+static __thread int seen;
+int pthread_mutex_lock(pthread_mutex_t* m) {
+  static int (*lock)(pthread_mutex_t*);
+  if (lock == 0) lock = (int (*)(pthread_mutex_t*))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+  if (!seen++ && __atomic_exchange_n(&chosen, 1, __ATOMIC_RELAXED) == 0) usleep(400000);
+  return lock(m);
+}
+EOC
+try env LD_PRELOAD="$scratch/late.so" "$LOCKBENCH" --json --threads 4 --ms 100 --think 1000
+expect "lockbench: a late thread is counted" "$code:$($PYTHON -c 'import json, sys
+r = json.load(sys.stdin)
+good = sorted(r["per_thread"])[0] == 0 and r["least_to_mean"] == 0 and r["jain"] < 0.76
+good = good and r["wait_ns"]["longest"] > 300e6 and r["longest_stall_ns"] > 80e6
+print(good and r["drain_ns"] > 100e6 or r)' <<<"$out")" "0:True"
+
 expect "lockbench: needs libc alone" \
   "$(readelf -d "$LOCKBENCH" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')" "libc.so.6"
 exit $status
