@@ -127,7 +127,7 @@ missing_build = $(shell if command -v $(CXX) >/dev/null; \
 
 # Programs that the tests and the demo run, as command:package; a path stands for a library.
 MACHINE_LIB := /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
-PROGRAMS = objdump:binutils sysbench:sysbench ruby:ruby python3:python3 pigz:pigz zstd:zstd \
+PROGRAMS = objdump:binutils go:golang-go clang++:clang sysbench:sysbench ruby:ruby python3:python3 pigz:pigz zstd:zstd \
   tchmttest:tokyocabinet-bin kchashtest:kyotocabinet-utils cache_bench:rocksdb-tools git:git \
   mandoc:mandoc man:man-db \
   /usr/lib/python3/dist-packages/pyte/__init__.py:python3-pyte redis-server:redis-server redis-benchmark:redis-tools stress-ng:stress-ng \

@@ -65,8 +65,9 @@ class DiffText {
     const auto taken_after = wait_per_acquisition(total.after);
     line(format("  %-10s", verdict_word(total.verdict)) + "waiting per acquisition " +
          rate_text(taken_before) + " -> " + rate_text(taken_after) + " (" +
-         change_text(taken_before, taken_after) + "), per second " + rate_text(s_before) + " -> " +
-         rate_text(s_after) + " (" + change_text(s_before, s_after) + ")");
+         change_text(taken_before, taken_after) + ")");
+    line("            waiting per second " + rate_text(s_before) + " -> " + rate_text(s_after) +
+         " (" + change_text(s_before, s_after) + ")");
   }
 
   void write_rows(const std::vector<DiffRow>& rows, const char* title) {

@@ -19,7 +19,7 @@ std::size_t parameters_at(std::string_view name) {
   for (std::size_t at = end + 1; at-- > 0;) {
     if (name[at] == ')') ++depth;
     if (name[at] == '(' && --depth == 0) {
-      const bool is_name = name.substr(at, 11) == "(anonymous " || at == 0;
+      const bool is_name = name.substr(at, 11) == "(anonymous " || at == 0 || name[at - 1] == ' ';
       return is_name ? std::string_view::npos : at;
     }
   }

@@ -27,6 +27,10 @@ class Builder {
   Report finish();
 
  private:
+  struct Origin {
+    std::uint64_t address;
+    std::uint32_t pid;
+  };
   using FrameKey =
       std::tuple<std::uint32_t, std::uint64_t, std::string, std::string, std::uint32_t, bool>;
   using ReadingKey = std::tuple<std::uint32_t, std::string, std::string, std::uint32_t, bool>;
@@ -56,7 +60,7 @@ class Builder {
   std::map<std::uint32_t, std::uint32_t> stacks_of_profile_;  // its number to the report's
   std::map<std::string, std::size_t> group_numbers_;
   std::vector<ReportLock> groups_;
-  std::vector<std::string> addresses_;  // of each group's first object, by the group's id
+  std::vector<Origin> origins_;  // of each group's first object, by the group's id
 };
 
 std::uint32_t Builder::module_number(const ModuleRow& row) {
@@ -172,9 +176,7 @@ ReportLock& Builder::group(const std::string& key, std::uint32_t kind, const Loc
   lock.kind = kind;
   lock.exact = report_.by != GroupBy::kSite;
   groups_.push_back(std::move(lock));
-  const std::string process =
-      report_.processes.size() > 1 ? " of " + std::to_string(report_.processes.back().pid) : "";
-  addresses_.push_back(hex(address) + process);
+  origins_.push_back({address, report_.processes.back().pid});
   return groups_.back();
 }
 
@@ -247,7 +249,9 @@ void Builder::tell_apart(std::vector<ReportLock>* locks) const {
   for (const ReportLock& lock : *locks) ++seen[{lock.kind, lock.name + lock.place}];
   for (ReportLock& lock : *locks) {
     if (seen[{lock.kind, lock.name + lock.place}] > 1) {
-      lock.address = addresses_[lock.id];
+      const Origin& origin = origins_[lock.id];
+      lock.address = hex(origin.address);
+      if (report_.processes.size() > 1) lock.address += " of " + std::to_string(origin.pid);
     }
   }
 }

@@ -128,9 +128,3 @@ TEST_CASE("a report fits into 100 columns and prints no control characters") {
   CHECK_FALSE(holds(text, "\x1b"));
   CHECK(holds(text, "file.cpp:1\n"));  // the line is worth more than the end of the name
 }
-
-TEST_CASE("C++ names are shown as they were written") {
-  CHECK(demangled("_ZN4bank8transferEi") == "bank::transfer(int)");
-  CHECK(demangled("main") == "main");
-  CHECK(demangled("_Znonsense") == "_Znonsense");
-}
