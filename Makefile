@@ -68,6 +68,10 @@ TOOL_FLAGS = $(CXXFLAGS_COMMON)
 TOOL_LIBS = -ldw -lelf -lz -liberty -lncursesw -ltinfo -pthread
 BENCH_CXXFLAGS = $(CXXFLAGS_COMMON) -fno-exceptions -fno-rtti -fno-threadsafe-statics
 TEST_FLAGS = $(CXXFLAGS_COMMON) $(LOG_FLAGS)
+# Damaged profiles are read under these; gcc's for make test, clang's with libFuzzer.
+FUZZ_FLAGS = $(filter-out -fsanitize=%,$(TEST_FLAGS)) -O1 -fsanitize=address,undefined \
+  -fno-sanitize-recover=all
+FUZZER_CXX = clang++
 TSAN_FLAGS = $(filter-out -fsanitize=%,$(TEST_FLAGS)) -O1 -fsanitize=thread
 
 # A line for a command: what is made, or all of it with V=1.
@@ -84,6 +88,10 @@ GEN_SRC     := $(wildcard tools/gen_*.cpp)
 UNIT_SRC    := $(filter-out tests/unit/main.cpp,$(wildcard tests/unit/*.cpp))
 EXPLORE_SRC := $(wildcard tests/explore/*.cpp)
 TSAN_SRC    := $(wildcard tests/tsan/*.cpp)
+FUZZ_SRC    := tests/fuzz/profile_input.cpp tests/fuzz/profile_check.cpp \
+  $(filter-out %_cmd.cpp,$(wildcard tools/report_*.cpp tools/diff_*.cpp)) \
+  $(addprefix tools/,profile_reader.cpp lock_names.cpp lock_wrappers.cpp demangle.cpp \
+    text_format.cpp module_files.cpp)
 CONF_C      := $(filter-out tests/conformance/lib_%,$(wildcard tests/conformance/*.c))
 CONF_CXX    := $(filter-out tests/conformance/lib_%,$(wildcard tests/conformance/*.cpp))
 CONF_LIB    := $(wildcard tests/conformance/lib_*.c tests/conformance/lib_*.cpp)
@@ -99,8 +107,10 @@ GEN_OBJ     := $(call objects,plain,$(GEN_SRC))
 UNIT_OBJ    := $(call objects,test,$(UNIT_SRC))
 EXPLORE_OBJ := $(call objects,test,$(EXPLORE_SRC))
 TSAN_OBJ    := $(call objects,tsan,$(TSAN_SRC))
+FUZZ_OBJ    := $(call objects,fuzz,$(FUZZ_SRC))
 OBJ := $(PRELOAD_OBJ) $(PROFILE_OBJ) $(POLICY_OBJ) $(TOOL_OBJ) $(BENCH_OBJ) $(GEN_OBJ) \
-  $(UNIT_OBJ) $(EXPLORE_OBJ) $(TSAN_OBJ) $(BUILD)/obj/test/tests/unit/main.o \
+  $(UNIT_OBJ) $(EXPLORE_OBJ) $(TSAN_OBJ) $(FUZZ_OBJ) $(BUILD)/obj/fuzz/tests/fuzz/replay.o \
+  $(BUILD)/obj/test/tests/unit/main.o \
   $(BUILD)/obj/tsan/tests/unit/main.o
 
 PRODUCTS := $(if $(and $(PRELOAD_SRC),$(wildcard $(SYMBOLS))),$(BUILD)/librelock.so) \
@@ -111,7 +121,8 @@ GENERATORS := $(patsubst tools/%.cpp,$(BUILD)/%,$(GEN_SRC))
 CONF_LIBS  := $(patsubst tests/%,$(BUILD)/%.so,$(basename $(CONF_LIB)))
 CONF_PROGS := $(patsubst tests/%,$(BUILD)/%,$(basename $(CONF_C) $(CONF_CXX)))
 TESTS := $(if $(UNIT_SRC),$(BUILD)/unit_tests) $(if $(EXPLORE_SRC),$(BUILD)/explore_tests) \
-  $(if $(TSAN_SRC),$(BUILD)/tsan_tests) $(CONF_LIBS) $(CONF_PROGS) $(GENERATORS)
+  $(if $(TSAN_SRC),$(BUILD)/tsan_tests) $(CONF_LIBS) $(CONF_PROGS) $(GENERATORS) \
+  $(BUILD)/profile_replay
 
 # ---- packages ---------------------------------------------------------------------------
 
@@ -191,6 +202,13 @@ $(BUILD)/explore_tests: $(EXPLORE_OBJ) $(POLICY_OBJ) $(CATCH)
 $(BUILD)/tsan_tests: $(TSAN_OBJ) $(BUILD)/obj/tsan/catch.a
 	$(call run,LINK,$@)$(CXX) -g -fsanitize=thread -o $@ $^ -pthread
 
+# The recorder's own tables write the valid profile that the changes start from.
+$(BUILD)/profile_replay: $(FUZZ_OBJ) $(BUILD)/obj/fuzz/tests/fuzz/replay.o $(BUILD)/obj/profile.a
+	$(call run,LINK,$@)$(CXX) -g -fsanitize=address,undefined -o $@ $^ $(TOOL_LIBS)
+$(BUILD)/profile_fuzzer: $(FUZZ_SRC) tests/fuzz/fuzzer.cpp $(BUILD)/obj/profile.a
+	$(call run,LINK,$@)$(FUZZER_CXX) -std=c++20 -O1 -g -I. $(UNPACKED) -D_GNU_SOURCE $(LOG_FLAGS) \
+	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $^ $(TOOL_LIBS)
+
 # A conformance program is one plain source; a line "// build: FLAGS" in it adds flags.
 conf_flags = $(shell sed -n 's,^// build: ,,p' $<)
 CONF_LINK = -L$(BUILD)/conformance -Wl,-rpath,'$$ORIGIN' -pthread
@@ -232,6 +250,9 @@ $(BUILD)/obj/bench/%.o: %.c
 $(BUILD)/obj/test/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(call run,CXX,$@)$(CXX) $(TEST_FLAGS) $(DEPFLAGS) -c -o $@ $<
+$(BUILD)/obj/fuzz/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(call run,CXX,$@)$(CXX) $(FUZZ_FLAGS) $(DEPFLAGS) -c -o $@ $<
 $(BUILD)/obj/tsan/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(call run,CXX,$@)$(CXX) $(TSAN_FLAGS) $(DEPFLAGS) -c -o $@ $<
