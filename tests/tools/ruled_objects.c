@@ -2,7 +2,8 @@
 // or one that its last owner may take again at once.
 //
 // main holds the lock, a waiter sleeps for it, main unlocks and locks again. With a first-in-
-// first-out lock the waiter comes first. Meant for RELOCK_WAIT=park.
+// first-out lock the waiter comes first. Meant for RELOCK_WAIT=park, and a RELOCK_PROMOTE_US long
+// enough that no waiter asks for the lock because it has slept too long.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -81,7 +82,7 @@ static int sleeps(pid_t tid) {
 // Until the thread has got where it sleeps for good: seen asleep a few times in a row.
 static void wait_until_asleep(atomic_int* tid, int times) {
   while (*tid == 0) usleep(100);
-  for (int i = 0, seen = 0; i < 20000 && seen < times; ++i) {
+  for (int i = 0, seen = 0; i < 1000 && seen < times; ++i) {
     seen = sleeps(*tid) ? seen + 1 : 0;
     usleep(200);
   }
@@ -208,7 +209,7 @@ int main(int argc, char** argv) {
   show("first seen here", &unmade[0], lock_here);
   show("first seen there", &unmade[1], lock_there);
   make_second(&made[2]);
-  show("made second, seen here", &made[2], lock_here);
+  show("made second and seen here", &made[2], lock_here);
   show_condition();
   pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
   pthread_spin_init(&other_spin, PTHREAD_PROCESS_PRIVATE);
