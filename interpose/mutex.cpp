@@ -222,6 +222,12 @@ __attribute__((noinline)) int lock_any(pthread_mutex_t* object, const void* site
   return lock_ours(mutex, nullptr, 1, site);
 }
 
+// The rest of pthread_mutex_lock, which reaches it by a jump: so the return address is the
+// program's, and the fast path needs no frame to pass it on.
+__attribute__((noinline)) int lock_called(pthread_mutex_t* object) {
+  return lock_any(object, __builtin_return_address(0));
+}
+
 __attribute__((noinline)) int trylock_any(pthread_mutex_t* object) {
   MutexView mutex(object);
   return mutex_is_glibcs(mutex) ? trylock_glibcs(mutex) : trylock_ours(mutex);
@@ -279,11 +285,14 @@ bool mutex_may_unlock(MutexView mutex) {
   return locked && owned_by(mutex, thread_id());
 }
 
-// The fast path of lock and trylock.
+// The fast path of lock and trylock. It needs no frame: where the thread's id has to be asked for,
+// the slow path does it.
 inline bool take_simply(pthread_mutex_t* object) {
   MutexView mutex(object);
-  if (!on_fast_path(mutex) || !likely(take_free(mutex))) return false;
-  set_owner(mutex, thread_id());
+  if (!on_fast_path(mutex) || !likely(thread_id_is_known()) || !likely(take_free(mutex))) {
+    return false;
+  }
+  set_owner(mutex, known_thread_id());
   ++mutex.users();
   return true;
 }
@@ -338,7 +347,7 @@ using relock::MutexView;
 
 RELOCK_EXPORT(int, pthread_mutex_lock, (pthread_mutex_t * mutex)) {
   if (relock::likely(relock::take_simply(mutex))) return 0;
-  return relock::lock_any(mutex, __builtin_return_address(0));
+  return relock::lock_called(mutex);
 }
 RELOCK_EXPORT(int, pthread_mutex_trylock, (pthread_mutex_t * mutex)) {
   return relock::mutex_trylock(mutex);

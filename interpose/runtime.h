@@ -56,18 +56,24 @@ inline std::uint32_t LinuxPlatform::epoch() {
 
 std::uint32_t thread_id_slow();
 
+inline bool thread_id_is_known() { return g_runtime.tid_offset != 0; }
+
 // The id that the C library knows this thread by, and writes into __owner. Read where the C library
 // keeps it, so that it is right in every child of every kind of fork, without a system call.
-inline std::uint32_t thread_id() {
+// Only where thread_id_is_known().
+inline std::uint32_t known_thread_id() {
 #if defined(__x86_64__)
   const std::uint64_t offset = g_runtime.tid_offset;
-  if (unlikely(offset == 0)) return thread_id_slow();
   std::uint32_t tid;
   __asm__ volatile("movl %%fs:(%1), %0" : "=r"(tid) : "r"(offset));
   return tid;
 #else
   return thread_id_slow();
 #endif
+}
+
+inline std::uint32_t thread_id() {
+  return likely(thread_id_is_known()) ? known_thread_id() : thread_id_slow();
 }
 
 inline const MutexBackend& mutex_backend() {

@@ -10,6 +10,7 @@
 
 #include "explorer.h"
 #include "locks/backoff.h"
+#include "locks/look_memory.h"
 #include "locks/platform.h"
 #include "world.h"
 
