@@ -88,7 +88,7 @@ GEN_SRC     := $(wildcard tools/gen_*.cpp)
 UNIT_SRC    := $(filter-out tests/unit/main.cpp,$(wildcard tests/unit/*.cpp))
 EXPLORE_SRC := $(wildcard tests/explore/*.cpp)
 TSAN_SRC    := $(wildcard tests/tsan/*.cpp)
-FUZZ_SRC    := tests/fuzz/profile_input.cpp tests/fuzz/profile_check.cpp \
+FUZZ_SRC    := tools/embedded.cpp tests/fuzz/profile_input.cpp tests/fuzz/profile_check.cpp \
   $(filter-out %_cmd.cpp,$(wildcard tools/report_*.cpp tools/diff_*.cpp)) \
   $(addprefix tools/,profile_reader.cpp lock_names.cpp lock_wrappers.cpp demangle.cpp \
     text_format.cpp module_files.cpp)
