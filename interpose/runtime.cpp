@@ -38,9 +38,7 @@ constexpr std::uint32_t kCpuNotes = 1024;
 constexpr std::uint32_t kCpuBits = 12;
 LinuxAtomic32 g_cpu_notes[kCpuNotes];
 
-LinuxAtomic32& cpu_note(std::uint32_t tid) {
-  return g_cpu_notes[tid * 0x9e3779b9u >> 22];
-}
+LinuxAtomic32& cpu_note(std::uint32_t tid) { return g_cpu_notes[tid * 0x9e3779b9u >> 22]; }
 std::uint32_t note_of(std::uint32_t tid, int cpu) {
   constexpr std::uint32_t kMask = (1u << kCpuBits) - 1;
   return tid << kCpuBits | (static_cast<std::uint32_t>(cpu + 1) & kMask);

@@ -42,6 +42,7 @@
 #include <cstdint>
 
 #include "allowance.h"
+#include "ghosts.h"
 #include "looks.h"
 #include "wait.h"
 #include "word.h"
@@ -60,20 +61,21 @@ class GatedMutex {
   using Algorithm = AlgorithmOf<P, Layout>;
   using Word = typename P::Atomic32;
   using Allowance = SpinAllowance<P, 0>;
+  using Ghosts = MutexGhosts<P, Object>;
 
   // A try that copes with every state of the word. Never waits.
   static bool try_lock(Object object) {
     std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
     // A word with ghosts must not be taken: who repairs it would find no owner yet and free it
     // (G4).
-    if ((w & kGhosts) != 0 && stale(object)) {
-      repair(object);
+    if (Ghosts::may_be_in(w) && Ghosts::stale(object)) {
+      Ghosts::repair(object);
     }
     return take_if_free(object);
   }
 
   static Acquire lock_slow(Object object, WaitContext<P>& context) {
-    if (stale(object)) repair(object);
+    if (Ghosts::stale(object)) Ghosts::repair(object);
     if (take_if_free(object)) return Acquire::kAcquired;
     P::note_cpu();
     const bool runs = !P::was_here(object.owner().load(MemoryOrder::kRelaxed));
@@ -97,7 +99,7 @@ class GatedMutex {
   // as good as free: the same for every algorithm (W2).
   static bool lock_crowded(Object object) {
     std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
-    if ((w & ~kCrowd) != Layout::kFree || !settled(object)) return false;
+    if ((w & ~kCrowd) != Layout::kFree || !Ghosts::settled(object)) return false;
     return object.word().compare_exchange(w, w | Layout::kLocked, MemoryOrder::kAcquire);  // P1
   }
 
@@ -105,7 +107,7 @@ class GatedMutex {
   // sleepers has been let in and is on its way, so nobody is to be woken.
   static bool is_crowded(Object object, std::uint32_t w) {
     return (w & ~Layout::kPassiveMask) == (Layout::kFree | Layout::kLocked | Layout::kAdmitting) &&
-           settled(object);
+           Ghosts::settled(object);
   }
   static bool release_crowded(Object object, std::uint32_t w) {
     return object.word().compare_exchange(w, w & ~Layout::kLocked, MemoryOrder::kRelease);  // P1
@@ -113,13 +115,13 @@ class GatedMutex {
 
   // Before the owner fields are cleared: drops ghosts while the owner is still known (G4).
   static void prepare_unlock(Object object) {
-    if (stale(object)) repair(object);
+    if (Ghosts::stale(object)) Ghosts::repair(object);
   }
 
   // For a mutex that a thread only ever takes after this call: in a forked child, whatever the word
   // says the first time is about threads that are not here, its owner included (G4).
   static void forget_parent(Object object) {
-    if (stale(object)) repair(object, kNobodyStays);
+    if (Ghosts::stale(object)) Ghosts::repair(object, Ghosts::kNobodyStays);
   }
 
   // The caller owns the lock, or the word shows that nobody does (then nothing happens).
@@ -150,7 +152,7 @@ class GatedMutex {
           w |= Layout::kAdmitting;
         }
       } else {
-        if (!may_offer) object.epoch().fetch_and(~kOfferedLast, MemoryOrder::kRelaxed);
+        if (!may_offer) object.epoch().fetch_and(~Ghosts::kOfferedLast, MemoryOrder::kRelaxed);
         const Release release = Algorithm::release(w);
         // A sleeper that a failed round has taken charge of stays in our charge.
         if (note.wake == nullptr) note = Algorithm::note(word, &object.tuning(), w);
@@ -170,16 +172,9 @@ class GatedMutex {
   }
 
  private:
-  static constexpr std::uint32_t kRepairing = 1u << 31;
-  static constexpr std::uint32_t kOfferedLast = 1u << 30;
-  static constexpr std::uint32_t kAdmittedOne = 1u << 16;
-  static constexpr std::uint32_t kAdmittedMask = kOfferedLast - kAdmittedOne;
-  static constexpr std::uint32_t kEpochMask = kAdmittedOne - 1;
-  static constexpr std::uint32_t kGhosts = ~(Layout::kFree | Layout::kLocked);
   static constexpr std::uint32_t kCrowd = Layout::kPassiveMask | Layout::kAdmitting;
   static constexpr int kEverybody = 0x7fffffff;
 
-  enum Stays { kOwnerStays, kNobodyStays };
   enum class Entry { kJoin, kRetry, kAcquired, kTimedOut };
 
   static bool take_if_free(Object object) {
@@ -204,12 +199,12 @@ class GatedMutex {
     P::futex_wake(address, count, bits);
   }
   static bool offered_last(Object object) {  // written by owners only
-    return (object.epoch().load(MemoryOrder::kRelaxed) & kOfferedLast) != 0;
+    return (object.epoch().load(MemoryOrder::kRelaxed) & Ghosts::kOfferedLast) != 0;
   }
 
-  // L|R -> O. The kOfferedLast flag goes first: after the offer the object is not ours to touch.
+  // L|R -> O. The Ghosts::kOfferedLast flag goes first: after the offer the object is not ours to touch.
   static bool offer(Object object, Word& word, std::uint32_t& w, bool waiters) {
-    if (waiters) object.epoch().fetch_or(kOfferedLast, MemoryOrder::kRelaxed);
+    if (waiters) object.epoch().fetch_or(Ghosts::kOfferedLast, MemoryOrder::kRelaxed);
     const std::uint32_t offered = (w & ~(Layout::kLocked | Layout::kReserved)) | Layout::kOffered;
     return word.compare_exchange(w, offered, MemoryOrder::kRelease);  // G3; last touch
   }
@@ -228,7 +223,7 @@ class GatedMutex {
   static std::uint32_t admitted(Object object, std::uint32_t w, const WaitContext<P>& context) {
     if (!counts_admitted(context)) return Algorithm::waiters(w);
     const std::uint32_t cell = object.epoch().load(MemoryOrder::kRelaxed);  // a hint
-    return (cell & kAdmittedMask) / kAdmittedOne;
+    return (cell & Ghosts::kAdmittedMask) / Ghosts::kAdmittedOne;
   }
 
   // A timed waiter will have to reserve; while another has done so it sleeps at the gate.
@@ -259,9 +254,10 @@ class GatedMutex {
 
   static Joined join(Object object, WaitContext<P>& context) {
     if (!counts_admitted(context)) return Algorithm::join(object.word(), context);
-    object.epoch().fetch_add(kAdmittedOne, MemoryOrder::kRelaxed);
+    object.epoch().fetch_add(Ghosts::kAdmittedOne, MemoryOrder::kRelaxed);
     const Joined joined = Algorithm::join(object.word(), context);
-    object.epoch().fetch_sub(kAdmittedOne, MemoryOrder::kRelaxed);  // still owner, or still waiting
+    object.epoch().fetch_sub(Ghosts::kAdmittedOne,
+                             MemoryOrder::kRelaxed);  // still owner, or still waiting
     return joined;
   }
 
@@ -374,7 +370,6 @@ class GatedMutex {
                        << (context.promotions / 2));
   }
 
-  // Which of two deadlines comes first, across clocks.
   // One look of a registered waiter. kRetry: there is nothing for us yet. `out_of_time`: the sleep
   // has reached its bound or the deadline.
   static Entry leave_gate(Object object, WaitContext<P>& context, bool skip_claim,
@@ -454,58 +449,6 @@ class GatedMutex {
     } else {
       spinner.nap(word, w);  // R is somebody else's; it will be free soon
     }
-  }
-
-  // ---- ghosts ----
-
-  static bool stale(Object object) {
-    const std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
-    return (seen & (kRepairing | kEpochMask)) != (P::epoch() & kEpochMask);
-  }
-
-  // No ghosts, and the last release was no offer.
-  static bool settled(Object object) {
-    const std::uint32_t cell = object.epoch().load(MemoryOrder::kAcquire);  // G4
-    return (cell & ~kAdmittedMask) == (P::epoch() & kEpochMask);
-  }
-
-  // A few instructions of another thread, which may have lost its CPU.
-  static void wait_for_repair(Object object, std::uint32_t seen) {
-    constexpr int kPauses = 1000;
-    constexpr std::uint64_t kNapNs = 50'000;
-    for (int i = 0; i < kPauses; ++i) {
-      P::pause();
-      if (object.epoch().load(MemoryOrder::kRelaxed) != seen) return;
-    }
-    const Deadline until = P::after_ns(kNapNs);
-    (void)P::futex_wait(object.epoch(), seen, wake_bit::kNap, &until);
-  }
-
-  // In a forked child: the word still names waiters of the parent. None of them exists here. Every
-  // slow path comes by first, so none of ours is in the word either; the fast path cannot have
-  // changed it, since it works on words without waiters only. What the owner field says stands: an
-  // owner from before the fork keeps the lock; a lock on its way to a ghost is free.
-  static void repair(Object object, Stays stays = kOwnerStays) {
-    const std::uint32_t now = P::epoch() & kEpochMask;
-    std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);
-    for (;;) {
-      if ((seen & (kRepairing | kEpochMask)) == now) return;
-      if ((seen & (kRepairing | kEpochMask)) ==
-          (now | kRepairing)) {  // another thread of this process is at it
-        wait_for_repair(object, seen);
-        seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
-        continue;
-      }
-      if (object.epoch().compare_exchange(seen, now | kRepairing, MemoryOrder::kAcquire)) break;
-    }
-    std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
-    while ((w & kGhosts) != 0 || (stays == kNobodyStays && w != Layout::kFree)) {
-      const bool owned = stays == kOwnerStays && (w & Layout::kLocked) != 0 &&
-                         object.owner().load(MemoryOrder::kRelaxed) != 0;
-      const std::uint32_t mended = owned ? Layout::kLocked : Layout::kFree;
-      if (object.word().compare_exchange(w, mended, MemoryOrder::kRelaxed)) break;
-    }
-    object.epoch().store(now, MemoryOrder::kRelease);  // G4
   }
 };
 

@@ -196,7 +196,7 @@ struct LinuxPlatform {
     return clock_ns(deadline.realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC) >= deadline.ns;
   }
 
-  static int cpu();   // runtime.cpp of the user: rseq, or -1
+  static int cpu();  // runtime.cpp of the user: rseq, or -1
   static void note_cpu();
   static bool was_here(std::uint32_t tid);
   static int node();  // NUMA node as topology.h has it, 0 when there is one

@@ -94,7 +94,8 @@ void add_report_options(CLI::App* command, relock::ReportOptions* report) {
   command->add_option("files", report->files, "profiles; several are added up")
       ->required()
       ->option_text("FILE...");
-  command->add_option("--format", report->format, "text, json, folded (flame graphs), pprof or html")
+  command
+      ->add_option("--format", report->format, "text, json, folded (flame graphs), pprof or html")
       ->check(one_of(relock::kReportFormats))
       ->option_text("FORMAT");
   command

@@ -70,8 +70,8 @@ class MutexDriver {
 
   void unlock() {
     const std::uint32_t word = cells_.word.load(MemoryOrder::kRelaxed);
-    const bool simple = word == (Layout::kFree | Layout::kLocked) ||
-                        Crowded::is_crowded(view(), word);
+    const bool simple =
+        word == (Layout::kFree | Layout::kLocked) || Crowded::is_crowded(view(), word);
     if (!simple && (word & Layout::kLocked) != 0) Gated::prepare_unlock(view());
     cells_.owner.store(0, MemoryOrder::kRelaxed);
     if (simple && Crowded::release_crowded(view(), word)) return;
