@@ -21,7 +21,11 @@
 // Memory order: P1 and P2 of ticket.h, and
 //   A1  an element's value is read before the word (acquire): if the word does not show the ticket
 //       served, the change of the element that follows the serving release is still to come.
+//       The element goes up (release) after the serving release, so who sees it changed and then
+//       reads the word (acquire) cannot read it as it was before.
 //   A2  a queue's owner address (release) -> look-ups (acquire). A stale look-up costs a look.
+//   A3  Q is set by compare-exchange on the word that shows our ticket waiting: the release that
+//       ends the waiting works on the same word, so it finds Q and gives the queue back.
 //
 // Source: auto-queued ticket lock, v3 (Paul E. McKenney, 2013). Ours: a bit of its own says
 // "queued" instead of the head's low bit, and elements are found by ticket number instead of being
@@ -133,7 +137,7 @@ struct TicketQueued {
     Queue* queue = table.claim(&word);
     if (queue == nullptr) return;  // the whole neighbourhood is in use: stay a ticket lock
     // Our own ticket is waiting, so the lock is held and Q cannot meet a free word.
-    while (!word.compare_exchange(w, w | Layout::kQueued, MemoryOrder::kAcqRel)) {
+    while (!word.compare_exchange(w, w | Layout::kQueued, MemoryOrder::kAcqRel)) {  // A3
       if ((w & Layout::kQueued) != 0) return TicketQueueTable<P>::give_back(*queue);
     }
   }
@@ -141,8 +145,8 @@ struct TicketQueued {
   // A short look at the element, then the caller looks at the word again: the queue may have gone.
   static bool spin_on_element(Word& word, std::uint32_t w, Word& turn, Spinner<P>& spinner) {
     constexpr int kLooks = 32;
-    const std::uint32_t before = turn.load(MemoryOrder::kAcquire);
-    if (word.load(MemoryOrder::kAcquire) != w) return true;  // A1
+    const std::uint32_t before = turn.load(MemoryOrder::kAcquire);  // A1
+    if (word.load(MemoryOrder::kAcquire) != w) return true;         // A1
     for (int look = 0; look < kLooks; ++look) {
       if (!spinner.spin(turn, before)) return false;
       if (turn.load(MemoryOrder::kRelaxed) != before) return true;

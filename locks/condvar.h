@@ -86,6 +86,7 @@ class CondVar {
   // been signalled; a post has come or is on its way and must be waited for.
   static bool leave(Object object, Node& node) {
     std::uint32_t linked = Node::kLinked;
+    // Against take(): one of the two wins; what a winning take() has written is seen here (C3).
     if (!node.state.compare_exchange(linked, Node::kLeaving, MemoryOrder::kAcqRel)) return false;
     lock(object);
     unlink(object, node);
@@ -264,7 +265,7 @@ class CondVar {
     typename P::Atomic32& list_epoch = object.list_epoch();
     if (list_epoch.load(MemoryOrder::kRelaxed) == P::epoch()) return;  // under the lock: C1
     list_epoch.store(P::epoch(), MemoryOrder::kRelaxed);
-    object.head().store(nullptr, MemoryOrder::kRelease);
+    object.head().store(nullptr, MemoryOrder::kRelease);  // C2
     object.tail().store(nullptr, MemoryOrder::kRelaxed);
     object.unconfirmed().store(0, MemoryOrder::kRelaxed);
   }

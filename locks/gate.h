@@ -33,7 +33,8 @@
 //       count.
 //   G2  a sleeper reads `gate` (acquire) before it looks at the word; a release sets A, then
 //       advances `gate` (release), then lets go. If the sleeper read the new sequence it sees A;
-//       if the old one, futex_wait refuses or the wake finds it.
+//       if the old one, futex_wait refuses or the wake finds it. (The kernel compares `gate` and
+//       queues the sleeper in one step, and both calls are full barriers.)
 //   G3  O is set by the release (release) and turned into L by the offered waiter (acquire): P1.
 //   G4  an epoch cell is claimed by compare-exchange, repaired, and published (release); every slow
 //       path loads it (acquire) before it believes the word.

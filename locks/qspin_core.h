@@ -25,7 +25,8 @@
 //   P4  granting `state` (release, exchange) -> the successor's load of it (acquire): the MCS role,
 //       with the fields that travel with it.
 //   P5  S set by compare-exchange on the word that still shows the lock held -> the release that
-//       must see S: no wake is lost (only layouts that can sleep).
+//       must see S: no wake is lost (only layouts that can sleep). Both work on one word, whose
+//       changes are in one order on any machine.
 //
 // Source: the Linux kernel's qspinlock (Waiman Long, Peter Zijlstra), which builds on MCS (1991).
 // Ours: nodes are borrowed per wait instead of four per CPU; the takeover from pending is an atomic

@@ -5,6 +5,11 @@
 // there is no nesting limit, and no thread has to be watched for its exit. The table lies in memory
 // that fork wipes: a child finds it empty, which is how a tail left by the parent's threads is
 // recognised as a ghost's.
+//
+// Memory order:
+//   N1  giving a node back (release) -> borrowing it (acquire): the last borrower's accesses come
+//       before the next one's, on any machine. That is all: a node's fields are published by the
+//       tail (P2 of qspin_core.h).
 #pragma once
 
 #include <cstdint>
@@ -44,7 +49,6 @@ class SlotTable {
   SlotTable(Node* nodes, std::uint32_t count) : nodes_(nodes), count_(count) {}
 
   // A free node, or null when none is found near the caller's usual place.
-  // Pairs with give_back(): the acquire sees the previous borrower's last accesses.
   Node* borrow(std::uint32_t hint) {
     constexpr std::uint32_t kProbes = 64;
     if (count_ == 0) return nullptr;
@@ -53,7 +57,7 @@ class SlotTable {
       Node& node = nodes_[index];
       std::uint32_t free = 0;
       if (node.borrowed.load(MemoryOrder::kRelaxed) == 0 &&
-          node.borrowed.compare_exchange(free, 1, MemoryOrder::kAcquire)) {
+          node.borrowed.compare_exchange(free, 1, MemoryOrder::kAcquire)) {  // N1
         return &node;
       }
       if (++index == count_) index = 0;
@@ -61,7 +65,7 @@ class SlotTable {
     return nullptr;
   }
 
-  void give_back(Node* node) { node->borrowed.store(0, MemoryOrder::kRelease); }
+  void give_back(Node* node) { node->borrowed.store(0, MemoryOrder::kRelease); }  // N1
 
   // Tail codec: the slot's number plus one.
   std::uint32_t tail_of(const Node* node) const {

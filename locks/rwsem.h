@@ -46,6 +46,8 @@
 //       the wake finds it; one that sets the bit again makes the leaving compare-exchange fail, and
 //       it all starts over. The bit must go first: with the sequence alone, a sleeper that sets its
 //       bit a second time could leave the word as it was and sleep on the new number.
+//   R3  a waiter says what it wants (NR to HS) by compare-exchange on the word that still shows that
+//       it may not come in: whoever leaves works on the same word and finds it there.
 //   Last touch: the leaving compare-exchange; the wakes after it use addresses only.
 //
 // Source: Alex Shi, rwsem write lock stealing (2013); the election of one waiting writer and the
@@ -280,7 +282,7 @@ class RwSem {
     if (said && spinner.spin(gate, sequence)) return;
     if (said) context.going_to_sleep();  // before we can be served: nobody else shall pay for it
     const Bits next = with(w, said ? wants | asleep : wants);
-    if (next != w && !object.state().compare_exchange(w, next, MemoryOrder::kAcqRel)) return;
+    if (next != w && !object.state().compare_exchange(w, next, MemoryOrder::kAcqRel)) return;  // R3
     if (!said) return;
     (void)P::futex_wait(gate, sequence, kAnyBit, patience.until());  // R2
     patience.look_now();

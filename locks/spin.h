@@ -11,7 +11,8 @@
 // Ghosts: a word with waiters carries the low bits of the epoch in which they came (word.h). A
 // forked child that finds waiters of another epoch drops them in one compare-exchange.
 //
-// Memory order: P1 of the algorithm. The gate's counters order nothing.
+// Memory order: P1 of the algorithm. The gate's counters order nothing: they only say how many
+// compete, and a count seen late costs a nap. Nobody is ever woken, so no wake can be lost.
 #pragma once
 
 #include <cstdint>

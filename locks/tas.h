@@ -16,6 +16,8 @@
 // Memory order:
 //   P1  the releasing compare-exchange or store (release) publishes the critical section to the
 //       compare-exchange (acquire) that next sets L. All other accesses only steer who tries.
+//   P2  a waiter goes back to the gate by a compare-exchange on the word that still shows L, so the
+//       release, which works on the same word, sees it counted: G1 of gate.h.
 //
 // Source: textbook; test-and-test-and-set is due to Rudolph and Segall (1984).
 #pragma once
@@ -82,7 +84,7 @@ struct Tas {
       return false;
     }
     const std::uint32_t passive = (w & ~Layout::kPending) + Layout::kPassiveOne;
-    return word.compare_exchange(w, passive, MemoryOrder::kAcqRel);
+    return word.compare_exchange(w, passive, MemoryOrder::kAcqRel);  // P2
   }
 };
 

@@ -130,7 +130,7 @@ struct ReleaseNote {
   typename P::Atomic32* bump = nullptr;  // an element that a waiter looks at; never in the object
 
   void carry_out() const {
-    if (bump != nullptr) bump->fetch_add(1, MemoryOrder::kRelease);
+    if (bump != nullptr) bump->fetch_add(1, MemoryOrder::kRelease);  // A1 of auto_ticket.h
     if (wake != nullptr) P::futex_wake(wake, 1, kAnyBit);
   }
 };

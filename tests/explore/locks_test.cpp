@@ -63,10 +63,22 @@ class CasesOf {
     if constexpr (Lock::kTimed) {
       add_timed(setting, all_in);
       add_timed_queue(all_in);
+      if (mode == WaitMode::kAdaptive) add_looks(setting);
     }
   }
 
  private:
+  // A newcomer looks a few times before anybody knows of it, and may believe that the owner cannot
+  // be running.
+  void add_looks(Setting setting) {
+    setting.look_pauses = 1;
+    setting.cpus_are_shared = true;
+    add("looking first, 2 threads twice", S::rounds(setting, 2, 2), bounds_of(3));
+    add("looking first, 3 threads", S::crowd(setting, "lll"), bounds_of(3));
+    add("looking first, one gives up", S::crowd(setting, "xll"), timed(4, 1));
+    add("looking first, forked", S::forking(setting, S::Fork::kHolding), bounds_of(4));
+  }
+
   // The middle of a queue: everybody is let in.
   void add_queue(const Setting& all_in) {
     using Fork = S::Fork;
@@ -77,6 +89,10 @@ class CasesOf {
     add("forked after release, all admitted", S::forking(all_in, Fork::kReleased), bounds_of(4));
     add("forked, the child and its threads try",
         S::forking(all_in, Fork::kReleasedThenTries, "lt", "tl"), bounds_of(4));
+    // Sleepers at the gate, and owners that come and go meanwhile by the crowded fast path.
+    Setting one_in = all_in;
+    one_in.admitted_limit = 1;
+    add("3 threads, one of them twice", S::uneven(one_in, 2, 2), bounds_of(4));
   }
 
   void add_timed_queue(const Setting& all_in) {

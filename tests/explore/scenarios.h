@@ -103,6 +103,17 @@ struct Scenarios {
     return program;
   }
 
+  // T0 comes `rounds` times while the others come once.
+  static Program uneven(const Setting& setting, int rounds, int others) {
+    Program program = base(setting);
+    program.threads.emplace_back([rounds] {
+      for (int round = 0; round < rounds; ++round) visit();
+    });
+    for (int i = 0; i < others; ++i) program.threads.emplace_back(&visit);
+    program.finish = [] { lock.check_free(); };
+    return program;
+  }
+
   // Each thread comes once, without data.
   static Program visits(const Setting& setting, int threads) {
     Program program = base(setting);
