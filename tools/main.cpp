@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/advise.h"
 #include "tools/check.h"
 #include "tools/compare.h"
 #include "tools/diff_cmd.h"
@@ -164,6 +165,7 @@ struct Arguments {
   relock::DiffOptions diff;
   relock::TopOptions top;
   relock::CompareRequest compare;
+  relock::AdviseOptions advise;
 };
 
 struct Commands {
@@ -176,6 +178,7 @@ struct Commands {
   CLI::App* list = nullptr;
   CLI::App* check = nullptr;
   CLI::App* compare = nullptr;
+  CLI::App* advise = nullptr;
 };
 
 void declare(Commands* commands, Arguments* arguments) {
@@ -203,6 +206,9 @@ void declare(Commands* commands, Arguments* arguments) {
   commands->compare =
       app.add_subcommand("compare", "run a program under each lock and say which to use");
   relock::declare_compare(commands->compare, &arguments->compare);
+  commands->advise = app.add_subcommand(
+      "advise", "say which locks of a profile another backend would serve better");
+  relock::declare_advise(commands->advise, &arguments->advise);
 }
 
 int dispatch(const Commands& commands, const Arguments& arguments) {
@@ -211,6 +217,7 @@ int dispatch(const Commands& commands, const Arguments& arguments) {
     return relock::record_command(arguments.request, arguments.directory);
   }
   if (commands.compare->parsed()) return relock::compare_command(arguments.compare);
+  if (commands.advise->parsed()) return relock::advise_command(arguments.advise);
   if (commands.list->parsed()) return relock::list_command();
   if (commands.check->parsed()) return relock::check_command(arguments.checked);
   if (commands.diff->parsed()) return relock::diff_command(arguments.diff);

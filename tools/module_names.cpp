@@ -244,8 +244,8 @@ std::vector<CodeName> ModuleNames::code(std::uint64_t address) {
 DataName ModuleNames::data(std::uint64_t address) {
   DataName result;
   if (module_ == nullptr) return result;
-  const std::string name = symbol(address, &result.offset);
-  if (!name.empty()) result.name = demangled(name.c_str());
+  result.symbol = symbol(address, &result.offset);
+  if (!result.symbol.empty()) result.name = demangled(result.symbol.c_str());
   return result;
 }
 

@@ -24,6 +24,7 @@ struct CodeName {
 struct DataName {
   std::string name;  // demangled; empty when the address lies in no symbol
   std::uint64_t offset = 0;
+  std::string symbol{};  // as in the symbol table
 };
 
 struct MissingModule {
