@@ -119,7 +119,7 @@ def saved_runs(options):
         except (OSError, TypeError, KeyError) as error:
             print(f"bench: error: --from: {path}: {error}", file=sys.stderr)
             sys.exit(2)
-    if not runs.headers:
+    if not runs.headers or not runs.limits or not runs.by_point:
         print(f"bench: error: --from: {options.saved[0]}: holds no runs", file=sys.stderr)
         sys.exit(2)
     options.preset = options.preset or runs.headers[-1]["preset"]

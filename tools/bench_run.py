@@ -103,9 +103,9 @@ class Bench:
 
     def loop(self, alone):
         """What an operation takes in nanoseconds without any lock, at its fastest."""
-        arguments = ["--object", "none", "--section", "0", "--ms", "40", *self.calibration()]
+        arguments = ["--object", "none", "--section", "0", "--ms", "30", *self.calibration()]
         arguments += ["--alone"] if alone else ["--threads", "1"]
-        runs = [self.call(arguments, clean_environment(), 30) for _ in range(5)]
+        runs = [self.call(arguments, clean_environment(), 30) for _ in range(3)]
         return min(1e9 / run["per_second"] for run in runs)
 
     def calibration(self):

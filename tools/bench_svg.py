@@ -1,7 +1,7 @@
 """Draws the grid as heat maps: a panel for each kind of object, threads x (section, think)."""
 
 import math
-from xml.sax.saxutils import escape
+from html import escape
 
 from bench_grid import MULTIPLES, SECTIONS_NS, THREADS, by_kind, loads
 from bench_plan import time_text
