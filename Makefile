@@ -91,7 +91,7 @@ TSAN_SRC    := $(wildcard tests/tsan/*.cpp)
 FUZZ_SRC    := tools/embedded.cpp tests/fuzz/profile_input.cpp tests/fuzz/profile_check.cpp \
   $(filter-out %_cmd.cpp,$(wildcard tools/report_*.cpp tools/diff_*.cpp)) \
   $(addprefix tools/,profile_reader.cpp lock_names.cpp lock_wrappers.cpp demangle.cpp \
-    text_format.cpp module_files.cpp)
+    text_format.cpp module_files.cpp embedded.cpp)
 CONF_C      := $(filter-out tests/conformance/lib_%,$(wildcard tests/conformance/*.c))
 CONF_CXX    := $(filter-out tests/conformance/lib_%,$(wildcard tests/conformance/*.cpp))
 CONF_LIB    := $(wildcard tests/conformance/lib_*.c tests/conformance/lib_*.cpp)

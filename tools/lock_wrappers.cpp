@@ -80,9 +80,9 @@ bool is_lock_wrapper(const std::string& function) {
   for (const std::string_view prefix : kLibraries) {
     if (std::string_view(function).substr(0, prefix.size()) == prefix) return true;
   }
-  constexpr std::array<std::string_view, 10> kEndings = {"lock",   "unlock", "trylock", "rdlock",
+  constexpr std::array<std::string_view, 11> kEndings = {"lock",   "unlock", "trylock", "rdlock",
                                                          "wrlock", "mutex",  "locker",  "spinlock",
-                                                         "relock", "cond"};
+                                                         "relock", "cond",   "guard"};
   constexpr std::array<std::string_view, 12> kAdditions = {"shared", "exclusive", "read", "write",
                                                            "timed",  "slow",      "fast", "guard",
                                                            "impl",   "internal",  "wait", "inline"};

@@ -75,6 +75,25 @@ void set_call_line(Dwarf_Die* unit, Dwarf_Die* die, CodeName* name) {
   name->line = number_attribute(die, DW_AT_call_line);
 }
 
+// The innermost frame of a stack may be the start of a function that had jumped on to the lock's
+// function: it is nowhere in its body any more, whatever was inlined at its start. No other frame
+// lies there, since a call returns behind the start.
+Dwarf_Die* function_starting_at(Dwarf_Die* scopes, int depth, std::uint64_t address) {
+  for (int i = 0; i < depth; ++i) {
+    Dwarf_Addr entry = 0;
+    if (dwarf_tag(scopes + i) != DW_TAG_subprogram) continue;
+    return dwarf_entrypc(scopes + i, &entry) == 0 && entry == address ? scopes + i : nullptr;
+  }
+  return nullptr;
+}
+
+void set_declared_line(Dwarf_Die* unit, Dwarf_Die* function, CodeName* name) {
+  const char* file = dwarf_decl_file(function);
+  if (file == nullptr || name->start_line == 0) return;
+  name->file = with_directory(unit, file);
+  name->line = name->start_line;
+}
+
 // The name with the namespaces and classes around its declaration: functions that were only ever
 // inlined have no symbol that would tell them.
 std::string qualified(Dwarf_Die* die, const char* name) {
@@ -213,7 +232,12 @@ std::vector<CodeName> ModuleNames::inlined_chain(Dwarf_Die* unit, std::uint64_t 
     chain.back().inlined = true;
     inlined = scope;
   }
-  if (!chain.empty()) chain.back().inlined = false;
+  if (chain.empty()) return chain;
+  chain.back().inlined = false;
+  if (Dwarf_Die* function = function_starting_at(scopes.get(), depth, address)) {
+    chain.erase(chain.begin(), chain.end() - 1);
+    set_declared_line(unit, function, &chain.back());
+  }
   return chain;
 }
 

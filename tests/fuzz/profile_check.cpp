@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "tools/diff_print.h"
 #include "tools/report_build.h"
 #include "tools/report_folded.h"
+#include "tools/report_html.h"
 #include "tools/report_json.h"
 #include "tools/report_pprof.h"
 #include "tools/report_text.h"
@@ -73,6 +75,11 @@ void check_report(const Report& report) {
   const std::string json = json_text(report_json(report), false);
   demand(valid_utf8(json) == json, "JSON of valid UTF-8");
   demand(nlohmann::json::accept(json), "valid JSON");
+  // The page's own tags; nothing in the data may begin one.
+  const std::string page = report_html(report);
+  const auto tags = std::count(page.begin(), page.end(), '<');
+  static const auto own_tags = tags;
+  demand(tags == own_tags, "no tag from a name");
   std::istringstream folded(report_folded(report, {true, false}));
   for (std::string line; std::getline(folded, line);) {
     const std::size_t space = line.rfind(' ');

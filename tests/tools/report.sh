@@ -10,6 +10,7 @@ mkdir -p "$scratch/src" "$scratch/bin"
 cat >"$scratch/src/bank.cpp" <<'EOC'
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 #include <mutex>
 static std::mutex accounts_lock;
 static void spend(long us) {
@@ -35,11 +36,17 @@ void rusty(int us) {
   spend(us);
 }
 static void* teller(void*) {
-  for (int i = 0; i < 60; i++) bank::transfer(1500);
+  for (int i = 0; i < 60; i++) {
+    bank::transfer(1500);
+    usleep(700);
+  }
   return nullptr;
 }
 static void* auditor(void*) {
-  for (int i = 0; i < 60; i++) rusty(1500);
+  for (int i = 0; i < 60; i++) {
+    rusty(1500);
+    usleep(700);
+  }
   return nullptr;
 }
 int main() {
@@ -67,7 +74,7 @@ text=$out
 expect "report: exit status and nothing on standard error" "$code:$err" "0:"
 expect_match "report: the lock goes by its symbol" "$text" "*1. mutex accounts_lock (bank)*"
 expect_match "report: the line of an inlined method and of its caller" "$text" \
-  "*bank::Guard::Guard*bank.cpp:$(line_of guard-line)*bank::transfer(int)*bank.cpp:$(line_of transfer-line)*"
+  "*bank::Guard::Guard()  bank.cpp:$(line_of guard-line)*bank::transfer(int)  bank.cpp:$(line_of transfer-line)*"
 expect_match "report: a Rust name is shown as it was written" "$text" "*store::cache::get *"
 expect_match "report: the first lines say where to look" "$text" \
   "*look at   *bank.cpp:*it held a lock during *LOCKS, by total wait*"
@@ -115,7 +122,7 @@ if command -v go >/dev/null; then
   expect_match "pprof: contentions too" "$(pprof -top -sample_index=contentions waits.pb.gz)" \
     "*Type: contentions*bank::transfer*"
   expect_match "pprof: -traces shows inlined calls and the lock" "$(pprof -traces waits.pb.gz)" \
-    "*lock:  accounts_lock (bank)*bank::Guard::Guard (inline)*bank::transfer*"
+    "*lock:  accounts_lock (bank)*bank::Guard::Guard() (inline)*bank::transfer(int)*"
   expect_match "pprof: -raw has lines, mappings and the build id" "$(pprof -raw waits.pb.gz)" \
     "*PeriodType: contentions count*Period: 1*contentions/count delay/nanoseconds*bank.cpp:$(line_of transfer-line)*Mappings*/bank $(readelf -n "$scratch/bin/bank" | sed -n 's/.*Build ID: //p') *"
   "$RELOCK" report "$file" --format pprof --blockers -o "$scratch/holds.pb.gz"

@@ -44,9 +44,10 @@ TEST_CASE("functions that only wrap a lock are told from those that use one") {
   for (const char* wrapper :
        {"rocksdb::port::Mutex::Lock()", "rocksdb::port::Mutex::Unlock()", "std::mutex::lock()",
         "std::lock_guard<std::mutex>::lock_guard(std::mutex&)", "__gthread_mutex_lock",
-        "MutexLock::MutexLock(Mutex*)", "MutexLock::~MutexLock()", "g_mutex_lock",
-        "inline_mysql_mutex_lock", "PyThread_acquire_lock_timed", "ReadLock", "try_lock_shared",
-        "bool std::condition_variable::wait_until<long>(int)", "pthread_mutex_lock"}) {
+        "MutexLock::MutexLock(Mutex*)", "MutexLock::~MutexLock()", "bank::Guard::~Guard()",
+        "g_mutex_lock", "inline_mysql_mutex_lock", "PyThread_acquire_lock_timed", "ReadLock",
+        "try_lock_shared", "bool std::condition_variable::wait_until<long>(int)",
+        "pthread_mutex_lock"}) {
     INFO(wrapper);
     CHECK(is_lock_wrapper(wrapper));
   }
