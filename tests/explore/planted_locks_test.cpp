@@ -198,8 +198,10 @@ class Planted {
     add("an offer wakes nobody/" + lock,
         S::giving_up(parking(1, planted<OffersWakeNobody<Lock>>()), 2, kSoon, false),
         "lost wakeup");
+    // The owner, the sleeper and the release must each be interrupted once.
     add("the gate wakes before its number advances/" + lock,
         S::visits(parking(1, planted<GateWakesTooEarly<Lock>>()), 3), "lost wakeup");
+    cases_.back().bounds.preemptions = 3;
     add("a forked child keeps ghosts/" + lock,
         S::forking(parking(3, planted<ChildKeepsGhosts>()), S::Fork::kHolding), "");
     add("looks after the release/" + lock,
