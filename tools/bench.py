@@ -147,7 +147,12 @@ def new_runs(options, plan):
         options.svg = options.svg or os.path.splitext(path)[0] + ".svg"
     print(f"bench: every run is kept in {log.path}", file=sys.stderr)
     runs = Runs()
-    measure_all(plan, options, Bench(options.build), log, runs)
+    bench = Bench(options.build)
+    limits = bench.first_limits
+    print(f"bench: what this machine takes at least: atomic {limits['atomic_ns']:.1f} ns, line bounce "
+          f"{limits['bounce_ns']:.0f} ns, futex wake {limits['futex_wake_ns'] / 1000:.1f} us, "
+          f"switch {limits['context_switch_ns'] / 1000:.1f} us", file=sys.stderr)
+    measure_all(plan, options, bench, log, runs)
     return runs
 
 

@@ -81,7 +81,8 @@ class Bench:
         for path in (self.lockbench, self.library):
             if not os.path.exists(path):
                 sys.exit(f"bench: {path}: missing (make builds it)")
-        self.turns_per_ns = self.limits()["turns_per_ns"]
+        self.first_limits = self.limits()
+        self.turns_per_ns = self.first_limits["turns_per_ns"]
         self.loop_ns = {alone: self.loop(alone) for alone in (False, True)}
 
     def call(self, arguments, environment, timeout_s):

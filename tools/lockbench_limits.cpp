@@ -14,9 +14,12 @@ namespace lockbench {
 
 namespace {
 
-constexpr int kBatches = 30;
-constexpr int kLineTrips = 5'000;
-constexpr int kFutexTrips = 100;
+constexpr int kBatches = 100;
+constexpr int kLineTrips = 500;
+constexpr int kFutexTrips = 50;
+// On a busy machine a batch may take a hundred times as long; a few have to do then.
+constexpr std::uint64_t kGameNs = 300'000'000;
+constexpr int kLeastBatches = 3;
 
 // Two threads pass a turn to and fro, in one cache line.
 struct Game {
@@ -26,6 +29,7 @@ struct Game {
   int trips = 0;
   bool sleeps = false;  // waits in the kernel, not in a loop
   bool pinned = true;
+  bool over = false;
   int woken = 0;                          // in this batch: passings that found the other asleep
   std::uint64_t fastest_ns = UINT64_MAX;  // batch
 };
@@ -59,9 +63,18 @@ bool tells(const Game* game) {
 
 void play(Game* game, std::uint32_t me) {
   if (!pin_to(game->cpus[me])) __atomic_store_n(&game->pinned, false, __ATOMIC_RELAXED);
+  const std::uint64_t game_began = now_ns();
   for (int batch = 0; batch < kBatches; ++batch) {
-    if (me == 0) __atomic_store_n(&game->woken, 0, __ATOMIC_RELAXED);
+    if (me == 0) {
+      __atomic_store_n(&game->woken, 0, __ATOMIC_RELAXED);
+      game->over = batch >= kLeastBatches && now_ns() - game_began > kGameNs;
+    }
     pthread_barrier_wait(&game->start);
+    if (game->over) return;
+    // One trip more, which may find the other still on its way from the barrier.
+    await_turn(game, me);
+    pass_turn(game, me);
+    if (me == 0) await_turn(game, 0);
     const std::uint64_t begin = now_ns();
     for (int i = 0; i < game->trips; ++i) {
       await_turn(game, me);
@@ -111,9 +124,10 @@ double passing_ns(int cpu, int other_cpu, int trips, bool sleeps) {
 // Nanoseconds for one call of `step`, in the fastest of several batches.
 template <typename Step>
 double step_ns(Step step) {
-  constexpr int kSteps = 100'000;
+  constexpr int kSteps = 20'000;
+  constexpr int kStepBatches = 30;
   std::uint64_t fastest = UINT64_MAX;
-  for (int batch = 0; batch < kBatches; ++batch) {
+  for (int batch = 0; batch < kStepBatches; ++batch) {
     const std::uint64_t begin = now_ns();
     for (int i = 0; i < kSteps; ++i) step();
     const std::uint64_t taken = now_ns() - begin;

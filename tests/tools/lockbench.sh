@@ -27,18 +27,22 @@ checks = {
         r["readers"]["operations"] + r["writers"]["operations"] == r["operations"]),
 }
 print(" ".join(name for name, good in checks.items() if not good) or "consistent")'
+# Short, but longer where a busy machine gets nothing done in a moment.
+measure() {
+  for ms in 50 500 5000; do
+    try "$LOCKBENCH" --json --ms $ms "$@"
+    [[ $out == *'"operations":0,'* ]] || break
+  done
+}
 for object in mutex spin rwlock c11-mutex cond cond-pingpong cond-broadcast; do
   for threads in 1 2 6; do
-    for ms in 50 500 5000; do  # a busy machine may get nothing done in a moment
-      try "$LOCKBENCH" --json --object $object --threads $threads --ms $ms --section 50 --think 50
-      [[ $out == *'"operations":0,'* ]] || break
-    done
+    measure --object $object --threads $threads --section 50 --think 50
     expect "lockbench: $object, $threads threads" \
       "$code:$err:$($PYTHON -c "$consistent" $threads <<<"$out")" "0::consistent"
   done
 done
 for object in mutex spin cond cond-pingpong none; do
-  try "$LOCKBENCH" --json --alone --ms 40 --object $object
+  measure --alone --object $object
   expect "lockbench: $object alone" "$code:$err:$($PYTHON -c "$consistent" 1 <<<"$out")" \
     "0::consistent"
 done
@@ -48,7 +52,7 @@ for name in sys.argv[1].split("."): value = value[name]
 print(value)' "$1" <<<"$out"; }
 
 # Threads that only read, or only write, are counted apart.
-try "$LOCKBENCH" --json --object rwlock --roles fixed --reads 50 --threads 4 --ms 60 --think 2000
+measure --object rwlock --roles fixed --reads 50 --threads 4 --think 2000
 expect "lockbench: fixed roles" "$code:$(field readers.threads):$(field writers.threads)" "0:2:2"
 expect "lockbench: writers' share is that of their own threads" "$($PYTHON -c 'import json, sys
 r = json.load(sys.stdin)
@@ -56,15 +60,15 @@ writers = r["per_thread"][2:]
 print(sum(writers) == r["writers"]["operations"] and
       abs(min(writers) * 2 / max(sum(writers), 1) - r["writers"]["least_to_mean"]) < 0.001)' \
   <<<"$out")" True
-try "$LOCKBENCH" --json --section 1000 --think-x 4 --threads 1 --ms 60
+measure --section 1000 --think-x 4 --threads 1
 expect "lockbench: think time as a multiple" "$(field think_ns)" 4000
 expect "lockbench: think time takes its time" \
-  "$(awk -v r="$(field per_second)" 'BEGIN { print (r > 5000 && r < 230000) ? "yes" : r }')" yes
-try "$LOCKBENCH" --json --object cond-broadcast --ms 50
+  "$(awk -v r="$(field per_second)" 'BEGIN { print (r > 0 && r < 230000) ? "yes" : r }')" yes
+measure --object cond-broadcast
 expect "lockbench: a broadcast wakes 64" "$code:$(field threads)" "0:64"
-try "$LOCKBENCH" --json --line-reads 100000 --threads 1 --section 0 --ms 60
+measure --line-reads 100000 --threads 1 --section 0
 expect "lockbench: reads of the line take their time" \
-  "$(awk -v r="$(field per_second)" 'BEGIN { print (r > 1 && r < 200000) ? "yes" : r }')" yes
+  "$(awk -v r="$(field per_second)" 'BEGIN { print (r > 0 && r < 200000) ? "yes" : r }')" yes
 
 # The measured time is the real one: from before the first operation to after the last.
 before=$EPOCHREALTIME
@@ -92,7 +96,7 @@ try "$LOCKBENCH" --json --threads 1 --section 100000 --ms 200
 rate=$($PYTHON -c 'import json, sys; print(json.load(sys.stdin)["per_second"])' <<<"$out")
 # A busy machine makes it slower; nothing makes a section of 100 microseconds much shorter.
 expect "lockbench: a section takes its time" \
-  "$(awk -v r="$rate" 'BEGIN { print (r > 500 && r < 11500) ? "yes" : r }')" yes
+  "$(awk -v r="$rate" 'BEGIN { print (r > 0 && r < 11500) ? "yes" : r }')" yes
 
 for bad in "--threads 0" "--threads 5000" "--threads x" "--object lock" "--section -1" "--ms 0" \
   "--seconds 0" "--seconds nan" "--reads 101" "--think-x -1" "--think-x nan" "--roles both" \
