@@ -64,28 +64,39 @@ function definitions(rows) {
 
 function stackList(stack) {
   const frames = framesOf(stack).reverse();
-  if (frames.length === 0) return element('ol', { class: 'stack' }, element('li', {}, 'no stack known'));
-  return element('ol', { class: 'stack' }, ...frames.map((frame) => element('li', {}, shown(frame.name),
-    element('span', {}, shown(place(frame)) + (frame.inlined ? ', inlined' : '')))));
+  if (frames.length === 0) return element('ol', { class: 'stack' }, element('li', { title: kUnknownText }, 'no stack known'));
+  return element('ol', { class: 'stack' }, ...frames.map((frame) => element('li', { title: shown(frame.name) },
+    brief(shown(frame.name)), element('span', {}, shown(place(frame)) + (frame.inlined ? ', inlined' : '')))));
 }
 
-// The pairs of stacks that cost most.
+// The pairs of stacks that cost most, first of all those whose sides are both known.
 function drawPairs(holder, locks, withNames, conditions) {
-  const pairs = locks.flatMap((lock) => lock.pairs.map((pair) => ({ lock, ...pair })))
+  const all = locks.flatMap((lock) => lock.pairs.map((pair) => ({ lock, ...pair })))
     .sort((a, b) => b.ns - a.ns);
-  const total = pairs.reduce((sum, pair) => sum + pair.ns, 0);
-  const kept = pairs.slice(0, 6);
+  const total = all.reduce((sum, pair) => sum + pair.ns, 0);
+  const whole = all.filter((pair) => pair.waiter !== null && pair.blocker !== null);
+  const half = all.filter((pair) => pair.waiter === null || pair.blocker === null);
+  const kept = whole.concat(half).slice(0, 6);
   if (kept.length === 0) {
     holder.replaceChildren(element('p', { class: 'empty' }, 'No stack was taken of these waits.'));
     return;
   }
-  holder.replaceChildren(...kept.map((pair) => element('article', { class: 'pair' },
+  const unknown = half.reduce((sum, pair) => sum + pair.ns, 0);
+  holder.replaceChildren(...kept.map((pair) => pairArticle(pair, total, withNames, conditions)));
+  if (unknown > 0) {
+    holder.append(element('p', { class: 'rest', title: kUnknownText },
+      `Of ${percent(unknown, total)} of the waiting one side is not known.`));
+  }
+}
+
+function pairArticle(pair, total, withNames, conditions) {
+  const what = withNames ? ` for ${pair.lock.kind} ${brief(shown(pair.lock.name))}` : '';
+  return element('article', { class: 'pair' },
     element('div', { class: 'pair-head' },
       element('strong', {}, percent(pair.ns, total)),
-      element('span', {}, `${duration(pair.ns)}, about ${count(pair.waits)} waits` +
-        (withNames ? ` for ${pair.lock.kind} ${shown(pair.lock.name)}` : ''))),
+      element('span', {}, `${duration(pair.ns)}, about ${count(pair.waits)} waits${what}`)),
     element('div', { class: 'pair-sides' },
       element('div', { class: 'side' }, element('h3', {}, 'waits in'), stackList(pair.waiter)),
-      element('div', { class: 'side blocker' }, element('h3', {}, conditions ? 'woken by' : 'because of'),
-        stackList(pair.blocker))))));
+      element('div', { class: 'side blocker' },
+        element('h3', {}, conditions ? 'woken by' : 'because of'), stackList(pair.blocker))));
 }

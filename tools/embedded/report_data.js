@@ -60,6 +60,38 @@ function place(frame) {
   return baseName(frame.module);
 }
 
+// Without what stands inside the outermost brackets of one kind.
+function emptied(text, open, close) {
+  let depth = 0;
+  let result = '';
+  for (const c of text) {
+    if (c === close && depth > 0) depth -= 1;
+    if (depth === 0) result += c;
+    if (c === open) {
+      if (depth === 0) result += '\u2026';
+      depth += 1;
+    }
+  }
+  return depth === 0 ? result : text;
+}
+
+// A long name without its parameters: cache::Shard::Lookup(…) instead of five lines. What is not a
+// parameter list or a template's arguments stays: "(anonymous namespace)", operators.
+function brief(name) {
+  if (name.length <= 48 || /operator[<>(-]/.test(name)) return name;
+  const kept = name.replaceAll('(anonymous namespace)', '{anonymous}').replaceAll('()', '\u0001');
+  const short = emptied(kept, '(', ')');
+  const shortest = short.length <= 60 ? short : emptied(short, '<', '>');
+  return shortest.replaceAll('\u0001', '()').replaceAll('{anonymous}', '(anonymous namespace)');
+}
+
+// The last part of a name, for a box that has no room for the others.
+function lastPart(name) {
+  const end = name.search(/[(<]/);
+  const start = name.slice(0, end < 0 ? name.length : end).lastIndexOf('::');
+  return start < 0 ? name : name.slice(start + 2);
+}
+
 // A number from 0 to 1 that stays with a text.
 function tone(text) {
   let hash = 2166136261;

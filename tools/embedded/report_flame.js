@@ -1,6 +1,9 @@
 // A flame graph: the outermost function on top, as wide as its share of the waiting. A click on a
 // box makes it as wide as the graph; a search colours boxes and adds up what they cover.
 
+const kUnknownText = 'The stack was not taken: the wait ended without its lock being handed over, ' +
+  'the rate of stacks was used up, or the unwinder was busy.';
+
 class Flame {
   // `onZoom` is told which box was chosen.
   constructor(holder, onZoom) {
@@ -13,6 +16,7 @@ class Flame {
     holder.addEventListener('click', (event) => this.choose(event));
     holder.addEventListener('pointermove', (event) => this.explain(event));
     holder.addEventListener('pointerleave', () => hideTip());
+    new ResizeObserver(() => this.refit()).observe(holder);
   }
 
   setTree(root) {
@@ -32,6 +36,12 @@ class Flame {
     this.query = query.toLowerCase();
     this.draw();
     return this.query === '' ? 0 : this.coveredBy(this.zoomed);
+  }
+
+  // Names are cut to the width there is.
+  refit() {
+    const letters = this.holder.clientWidth / 7.3;
+    if (this.root && Math.abs(letters - this.letters) > 2) this.draw();
   }
 
   matches(node) {
@@ -57,6 +67,7 @@ class Flame {
       return;
     }
     this.deepest = 0;
+    this.letters = this.holder.clientWidth / 7.3;
     for (let node = this.zoomed.parent; node; node = node.parent) this.add(rows, node, 0, 1, true);
     this.addBelow(rows, this.zoomed, 0, 1);
     rows.style.height = 20 * (this.deepest + 1) + 'px';
@@ -79,7 +90,8 @@ class Flame {
   add(rows, node, left, width, above) {
     const box = element('button', { class: 'frame ' + node.kind, type: 'button' });
     const label = shown(node.label);
-    if (width > 0.012) box.textContent = label;
+    const room = width * this.letters;
+    if (room > 2) box.textContent = this.fitting(node, room);
     else box.classList.add('thin');
     box.setAttribute('aria-label', `${label}: ${duration(node.ns)}, ${percent(node.ns, this.root.ns)}`);
     box.classList.toggle('above', above);
@@ -91,6 +103,13 @@ class Flame {
     this.deepest = Math.max(this.deepest, node.depth);
     this.boxes.set(box, node);
     rows.append(box);
+  }
+
+  // As much of the name as tells most in the room there is.
+  fitting(node, room) {
+    if (node.kind !== 'frame') return shown(node.label);
+    const name = brief(shown(node.label));
+    return name.length <= room ? name : lastPart(name);
   }
 
   choose(event) {
@@ -111,6 +130,7 @@ class Flame {
         frame.module ? shown(baseName(frame.module)) : null, frame.inlined ? 'inlined' : null];
       lines.push(element('p', {}, where.filter((part) => part !== null).join(', ')));
     }
+    if (node.kind === 'unknown') lines.push(element('p', {}, kUnknownText));
     const share = percent(node.ns, this.root.ns);
     const within = this.zoomed === this.root ? '' : `, ${percent(node.ns, this.zoomed.ns)} of what is shown`;
     lines.push(element('p', {}, element('b', {}, duration(node.ns)), ` \u00b7 ${share}${within}`));

@@ -68,6 +68,9 @@ function showNotes() {
     notes.push(`No names from ${report.missing_modules.length} file(s), listed at the end: --binaries DIRECTORY helps.`);
   }
   if (report.processes.some((process) => !process.stacks_wanted)) notes.push('Recorded without stacks.');
+  if (report.processes.some((process) => process.stacks_refused)) {
+    notes.push('The program entered a seccomp filter that refuses what stacks need: from then on there are none.');
+  }
   if (report.by === 'site') notes.push('One entry is a place that waits; its numbers are estimates from samples.');
   byId('notes').hidden = notes.length === 0;
   byId('notes').append(...notes.map((text) => element('p', {}, shown(text))));
@@ -131,12 +134,27 @@ function runSearch() {
 function showHistograms(locks) {
   const noun = state.conditions ? 'waits for a signal' : 'waits';
   drawHistogram(byId('histogram'), sumHistograms(locks.map((lock) => lock.histogram)), noun, false);
-  const held = locks.filter((lock) => lock.hold && lock.hold.histogram);
+  const held = locks.filter((lock) => lock.hold && lock.hold.samples);
   byId('hold-card').hidden = held.length === 0;
   drawHistogram(byId('hold'), sumHistograms(held.map((lock) => lock.hold.histogram)), 'sampled holds', true);
 }
 
+// Hold times of several locks: each mean stands for all acquisitions of its lock.
+function sumHolds(locks) {
+  const sum = { samples: 0, held: 0, count: 0, longest: 0 };
+  for (const lock of locks) {
+    if (!lock.hold || !lock.hold.samples) continue;
+    sum.samples += lock.hold.samples;
+    sum.held += lock.hold.held_ns;
+    sum.count += lock.acquisitions;
+    sum.longest = Math.max(sum.longest, lock.hold.max_ns);
+  }
+  if (sum.count === 0) sum.samples = 0;
+  return sum;
+}
+
 function showDetails(locks) {
+  const hold = sumHolds(locks);
   const sum = (key) => locks.reduce((total, lock) => total + lock[key], 0);
   const handOffs = locks.filter((lock) => lock.hand_offs);
   const within = handOffs.reduce((total, lock) => total + lock.hand_offs.within, 0);
@@ -151,11 +169,14 @@ function showDetails(locks) {
     ['Had to wait', acquisitions >= waits && acquisitions ? percent(waits, acquisitions) : null],
     ['Waits with stacks', count(sum('samples'))],
     ['Timed out', count(sum('timeouts'))],
-    ['Cancelled', count(sum('cancelled'))],
+    ['Cancelled', sum('cancelled') ? count(sum('cancelled')) : null],
     ['Failed trylocks', state.conditions ? null : count(sum('try_failures'))],
     ['Still waiting at the end', count(sum('under_way'))],
-    ['Handed on within a NUMA node', handOffs.length ? count(within) : null],
-    ['Handed on to another node', handOffs.length ? count(across) : null],
+    ['Handed on within a NUMA node', within + across ? count(within) : null],
+    ['Handed on to another node', within + across ? count(across) : null],
+    ['Held, mean', hold.samples ? duration(hold.held / hold.count) : null],
+    ['Held, longest sampled', hold.samples ? duration(hold.longest) : null],
+    ['Held in total, about', hold.samples ? duration(hold.held) : null],
     ['Objects', count(sum('objects'))],
   ]));
 }
@@ -175,6 +196,9 @@ function recordingRows() {
   rows.push(['not recorded', dropped.length ? dropped.join(', ') : 'nothing was dropped']);
   for (const module of report.missing_modules) {
     rows.push(['no names from', `${module.path}: ${module.reason}` + (module.build_id ? ` (build id ${module.build_id})` : '')]);
+  }
+  for (const path of report.modules_without_lines || []) {
+    rows.push(['no lines from', `${path}: it has no debug information`]);
   }
   return rows;
 }

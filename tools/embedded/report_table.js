@@ -7,20 +7,19 @@ function meanWait(lock) {
 }
 
 function meanHold(lock) {
-  const hold = lock.hold;
-  if (!hold || !hold.samples) return 0;
-  return hold.mean_ns !== undefined && hold.mean_ns !== null ? hold.mean_ns : hold.total_ns / hold.samples;
+  return lock.hold && lock.hold.samples ? lock.hold.mean_ns : 0;
 }
 
+// The histogram in small. Heights go by the square root: the few long waits matter, too.
 function spark(lock) {
   const histogram = lock.histogram;
-  const most = Math.max(...histogram, 1);
+  const most = Math.sqrt(Math.max(...histogram, 1));
   const first = histogram.findIndex((value) => value > 0);
   const last = histogram.findLastIndex((value) => value > 0);
   const bars = first < 0 ? [] : histogram.slice(first, last + 1);
   return element('span', { class: 'spark', 'aria-hidden': 'true' }, ...bars.map((value) => {
     const bar = element('i');
-    bar.style.height = value ? Math.max(8, 100 * value / most) + '%' : '1px';
+    bar.style.height = value ? Math.max(8, 100 * Math.sqrt(value) / most) + '%' : '1px';
     return bar;
   }));
 }
@@ -29,7 +28,7 @@ function lockCell(lock) {
   const second = [lock.place, lock.address].filter((part) => part).map(shown);
   if (lock.objects > 1) second.push(count(lock.objects) + ' objects');
   return element('td', { class: 'text', title: shown(lock.name) },
-    element('span', { class: 'name' }, element('span', { class: 'kind' }, lock.kind), shown(lock.name)),
+    element('span', { class: 'name' }, element('span', { class: 'kind' }, lock.kind), brief(shown(lock.name))),
     second.length ? element('span', { class: 'place' }, second.join(' \u00b7 ')) : null);
 }
 
@@ -74,7 +73,7 @@ class LockTable {
     this.locks = locks;
     this.totals = totals;
     this.columns = kColumns.filter((column) => !(conditions && (column.id === 'acquisitions' || column.id === 'hold')))
-      .filter((column) => column.id !== 'hold' || locks.some((lock) => lock.hold));
+      .filter((column) => column.id !== 'hold' || locks.some((lock) => lock.hold && lock.hold.samples));
     this.noun = conditions ? 'Condition variable' : 'Lock';
     this.chosen = null;
     this.all = false;
