@@ -44,6 +44,8 @@ Module g_modules[kMostModules];
 LinuxAtomic32 g_range_count;
 LinuxAtomic32 g_module_count;
 std::uint32_t g_start_modules;
+std::uintptr_t g_lowest = UINTPTR_MAX;  // of the objects that rules meant at start
+std::uintptr_t g_highest = 0;
 LinuxAtomic32 g_resolver;  // tid of the thread that adds to them, or 0
 bool g_full_said;
 char g_program[kMostPath];
@@ -297,7 +299,15 @@ void resolve_rules_at_start() {
   g_find_object = reinterpret_cast<FindObject>(dlsym(RTLD_NEXT, "_dl_find_object"));
   dl_iterate_phdr(resolve_loaded, nullptr);
   g_start_modules = g_module_count.load(MemoryOrder::kRelaxed);
+  const std::uint32_t count = g_range_count.load(MemoryOrder::kRelaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (wants_code(g_rules.rules[g_ranges[i].rule])) continue;
+    if (g_ranges[i].start < g_lowest) g_lowest = g_ranges[i].start;
+    if (g_ranges[i].end > g_highest) g_highest = g_ranges[i].end;
+  }
 }
+
+void forget_resolving_thread() { g_resolver.store(0, MemoryOrder::kRelaxed); }
 
 void resolve_rules_of_new_modules() {
   if (!begin_resolving()) return;
@@ -312,8 +322,9 @@ int rule_for_address(RuleSubject subject, std::uint8_t kind, const void* address
   return module == nullptr ? kNoRule : first_rule(*module, subject, kind, at);
 }
 
-int fixed_rule_for_address(RuleSubject subject, std::uint8_t kind, const void* address) {
+int fixed_rule_for_object(RuleSubject subject, std::uint8_t kind, const void* address) {
   const std::uintptr_t at = place(subject, address);
+  if (at < g_lowest || at >= g_highest) return kNoRule;
   const Module* module = start_module(at);
   return module == nullptr ? kNoRule : first_rule(*module, subject, kind, at);
 }

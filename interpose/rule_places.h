@@ -26,11 +26,15 @@ void resolve_rules_of_new_modules();
 // resolved on the way from the symbols that it has in memory.
 int rule_for_address(RuleSubject subject, std::uint8_t kind, const void* address);
 
-// The same from what was known at start alone, so that the answer never changes.
-int fixed_rule_for_address(RuleSubject subject, std::uint8_t kind, const void* address);
+// The same for symbol and module rules from what was known at start alone, so that the answer never
+// changes.
+int fixed_rule_for_object(RuleSubject subject, std::uint8_t kind, const void* address);
 
 // Whether the address lies in a module at all.
 bool lies_in_module(const void* address);
+
+// In a forked child: the thread that was adding to the tables is not here.
+void forget_resolving_thread();
 
 // For RELOCK_VERBOSE.
 int resolved_ranges();

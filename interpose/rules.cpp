@@ -197,27 +197,28 @@ void rule_initialised_mutex(MutexView mutex, const void* site) {
 }
 
 SpinService ruled_spin(const void* spinlock) {
-  const int rule = fixed_rule_for_address(RuleSubject::kSymbol, kRuleSpin, spinlock);
-  const int module = fixed_rule_for_address(RuleSubject::kModule, kRuleSpin, spinlock);
+  const int rule = fixed_rule_for_object(RuleSubject::kSymbol, kRuleSpin, spinlock);
+  const int module = fixed_rule_for_object(RuleSubject::kModule, kRuleSpin, spinlock);
   const int first = first_of(rule, module);
   say_applied(first, "spinlock");
   return {g_choices[first].spin, &g_choices[first].budget};
 }
 
 bool rule_makes_spin_glibcs(const void* spinlock) {
-  const int rule = fixed_rule_for_address(RuleSubject::kSymbol, kRuleSpin, spinlock);
-  const int module = fixed_rule_for_address(RuleSubject::kModule, kRuleSpin, spinlock);
+  const int rule = fixed_rule_for_object(RuleSubject::kSymbol, kRuleSpin, spinlock);
+  const int module = fixed_rule_for_object(RuleSubject::kModule, kRuleSpin, spinlock);
   return g_choices[first_of(rule, module)].spin_is_glibcs;
 }
 
 bool rule_makes_rwlock_glibcs(const void* rwlock) {
-  const int rule = fixed_rule_for_address(RuleSubject::kSymbol, kRuleRwlock, rwlock);
-  const int module = fixed_rule_for_address(RuleSubject::kModule, kRuleRwlock, rwlock);
+  const int rule = fixed_rule_for_object(RuleSubject::kSymbol, kRuleRwlock, rwlock);
+  const int module = fixed_rule_for_object(RuleSubject::kModule, kRuleRwlock, rwlock);
   const int first = first_of(rule, module);
   return g_choices[first].rwlock_is_glibcs;
 }
 
 void rule_opened_modules() { resolve_rules_of_new_modules(); }
+void rules_after_fork() { forget_resolving_thread(); }
 
 // ---- start ---------------------------------------------------------------------------------
 

@@ -51,4 +51,7 @@ bool rule_makes_rwlock_glibcs(const void* rwlock);
 // A call of dlopen has returned.
 void rule_opened_modules();
 
+// In the child of fork, with one thread.
+void rules_after_fork();
+
 }  // namespace relock

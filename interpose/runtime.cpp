@@ -10,6 +10,7 @@
 #include "interpose/memory.h"
 #include "interpose/real.h"
 #include "interpose/recording.h"
+#include "interpose/rules.h"
 #include "locks/auto_ticket.h"
 #include "locks/qspin_node.h"
 #include "locks/spin.h"
@@ -82,6 +83,7 @@ void map_fork_wiped_memory() {
 // Also covers kernels that cannot wipe: what can be told from outside is reset by hand. Runs with
 // one thread only.
 void after_fork_in_child() {
+  if (g_runtime.mutexes_ruled) rules_after_fork();
   if (g_wiped == nullptr) return;
   if (g_wiped->epoch.load(MemoryOrder::kRelaxed) != 0) {
     for (auto& node : g_wiped->nodes) {

@@ -34,7 +34,7 @@ struct LockFacts {
   std::uint64_t wait_ns = 0;
   std::uint64_t max_wait_ns = 0;
   std::uint64_t hold_samples = 0;
-  std::uint64_t hold_ns = 0;  // mean; 0 where nothing was sampled
+  std::uint64_t hold_ns = 0;  // half of the sampled holds are shorter; 0 where none was sampled
   std::uint64_t within = 0;   // hand-offs inside a NUMA node
   std::uint64_t across = 0;   // and from one to another
 };

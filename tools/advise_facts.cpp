@@ -40,6 +40,18 @@ bool pattern_of(const ModuleRow& module, const DataName& symbol, std::uint64_t i
   return as_word(text, pattern);
 }
 
+// The end of the bucket that holds the middle one; 0 of nothing.
+std::uint64_t median_of(const Histogram& histogram) {
+  std::uint64_t all = 0;
+  for (const std::uint64_t count : histogram) all += count;
+  std::uint64_t seen = 0;
+  for (std::uint32_t i = 0; i < kHistogramBuckets; ++i) {
+    seen += histogram[i];
+    if (seen * 2 >= all && all != 0) return std::uint64_t{2} << i;
+  }
+  return 0;
+}
+
 class Collector {
  public:
   Collector(const Profile& profile, NameSource& names) : profile_(profile), names_(names) {}
@@ -64,7 +76,7 @@ class Collector {
   std::vector<LockFacts> finish() {
     std::vector<LockFacts> result;
     for (auto& [key, facts] : facts_) {
-      if (hold_stands_for_[&facts] != 0) facts.hold_ns /= hold_stands_for_[&facts];
+      facts.hold_ns = median_of(hold_histograms_[&facts]);
       result.push_back(facts);
     }
     std::stable_sort(result.begin(), result.end(),
@@ -133,8 +145,8 @@ class Collector {
     facts->wait_ns += row.wait_ns;
     facts->max_wait_ns = std::max(facts->max_wait_ns, row.max_wait_ns);
     facts->hold_samples += row.hold_samples;
-    facts->hold_ns += row.hold_weighted_ns;
-    hold_stands_for_[facts] += row.hold_weighted;
+    Histogram& holds = hold_histograms_[facts];
+    for (std::uint32_t i = 0; i < kHistogramBuckets; ++i) holds[i] += row.hold_histogram[i];
     facts->within += row.handoffs_within;
     facts->across += row.handoffs_across;
   }
@@ -142,7 +154,7 @@ class Collector {
   const Profile& profile_;
   NameSource& names_;
   std::map<std::string, LockFacts> facts_;
-  std::map<const LockFacts*, std::uint64_t> hold_stands_for_;
+  std::map<const LockFacts*, Histogram> hold_histograms_;
 };
 
 }  // namespace

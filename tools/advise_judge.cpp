@@ -33,8 +33,17 @@ std::string threads_on_cpus(const RunFacts& run) {
   return format("%u threads on %u CPU%s", run.threads, run.cpus, run.cpus == 1 ? "" : "s");
 }
 
+// The median, since an owner that loses its CPU now and then makes a mean of short holds long.
+bool is_short(const LockFacts& lock) { return lock.hold_ns < kShortHold_ns; }
+bool is_long(const LockFacts& lock) { return lock.hold_ns / 2 >= kLongHold_ns; }
+
+std::string held_long(const LockFacts& lock) {
+  return "half of its holds take " + duration_text(lock.hold_ns / 2) + " or more (" +
+         counted(lock.hold_samples, "sample") + ")";
+}
+
 std::string held(const LockFacts& lock) {
-  return "held for " + duration_text(lock.hold_ns) + " on average (" +
+  return "half of its holds are shorter than " + duration_text(lock.hold_ns) + " (" +
          counted(lock.hold_samples, "sample") + ")";
 }
 
@@ -81,7 +90,7 @@ LockAdvice judge_mutex(const LockFacts& lock, const RunFacts& run) {
   std::string why;
   if (now != "cna" && crosses_nodes(lock, run, &why)) return {"cna", "", why};
   const bool ordered = is_ordered(now);
-  if (ordered && is_overcommitted(run) && lock.hold_ns < kLongHold_ns) {
+  if (ordered && is_overcommitted(run) && !is_long(lock)) {
     return {"tas", "",
             now + " hands over in order, and with " + threads_on_cpus(run) +
                 " the next in line is often not running; tas is taken by whoever runs"};
@@ -94,24 +103,25 @@ LockAdvice judge_mutex(const LockFacts& lock, const RunFacts& run) {
                 (is_overcommitted(run) ? " within a bound" : "")};
   }
   if (lock.hold_samples == 0) return {"", "", "no hold time was sampled, so nothing more is known"};
-  if (now == "glibc" && lock.hold_ns < kShortHold_ns) {
-    return {"auto", "",
-            held(lock) +
-                ", which is shorter than the sleep and the wake that the C library's lock " +
-                "costs each waiter; auto pauses first"};
+  if (now == "glibc" && is_short(lock)) {
+    return {
+        "auto", "",
+        held(lock) +
+            ", less than the sleep and the wake that each wait for the C library's lock costs; " +
+            "auto pauses first"};
   }
-  if (run.wait != "park" && lock.hold_ns >= kLongHold_ns && now != "glibc") {
+  if (run.wait != "park" && is_long(lock) && now != "glibc") {
     return {now, "park",
-            held(lock) + ": no waiter's pauses reach that far, they only take CPU time"};
+            held_long(lock) + ": no waiter's pauses reach that far, they only take CPU time"};
   }
-  if (now == "tas" && lock.hold_ns < kShortHold_ns && !is_overcommitted(run) &&
-      run.cpus >= kManyCpus) {
+  if (now == "tas" && is_short(lock) && !is_overcommitted(run) && run.cpus >= kManyCpus) {
     return {"qspinlock", "",
             held(lock) + " with " + threads_on_cpus(run) +
                 ": all waiters look at one word; in qspinlock's queue each looks at its own"};
   }
-  if (lock.hold_ns >= kLongHold_ns) {
-    return {"", "", held(lock) + ": the holder is what is waited for, no lock can shorten that"};
+  if (is_long(lock)) {
+    return {"", "",
+            held_long(lock) + ": the holder is what is waited for, no lock can shorten that"};
   }
   return {"", "", held(lock) + ": " + now + " suits that"};
 }
@@ -134,7 +144,7 @@ LockAdvice judge_spin(const LockFacts& lock, const RunFacts& run) {
 }
 
 LockAdvice judge_rwlock(const LockFacts& lock, const RunFacts& run) {
-  if (run.rwlock == "glibc" && (lock.hold_samples == 0 || lock.hold_ns < kLongHold_ns)) {
+  if (run.rwlock == "glibc" && !is_long(lock)) {
     return {"rwsem", "",
             counted(lock.waits, "wait") + " took " +
                 duration_text(lock.waits == 0 ? 0 : lock.wait_ns / lock.waits) +

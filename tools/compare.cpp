@@ -12,6 +12,7 @@
 #include "tools/compare_run.h"
 #include "tools/message.h"
 #include "tools/preload.h"
+#include "tools/rules_check.h"
 
 namespace relock {
 
@@ -168,6 +169,13 @@ int prepare_comparison(const CompareRequest& request, Comparison* comparison, st
   int status = read_compare_request(request, &comparison->plan);
   if (status != kOk) return status;
   drop_overriding_variables();
+  if (!comparison->plan.rules.empty()) {
+    setenv("RELOCK_RULES", comparison->plan.rules.c_str(), 1);
+    status = check_rules();
+    comparison->plan.rules = foreign_variable("RELOCK_RULES");
+    unsetenv("RELOCK_RULES");
+    if (status != kOk) return status;
+  }
   *bare_preload = other_preloads(foreign_variable("LD_PRELOAD"));
   setenv("LD_PRELOAD", bare_preload->c_str(), 1);
   status = set_variables({});
@@ -181,6 +189,9 @@ int prepare_comparison(const CompareRequest& request, Comparison* comparison, st
   comparison->contestants.push_back(bare);
   for (const std::string& lock : comparison->plan.locks) {
     comparison->contestants.emplace_back().name = lock;
+  }
+  if (!comparison->plan.rules.empty()) {
+    comparison->contestants.emplace_back().name = kRulesContestant;
   }
   return status;
 }

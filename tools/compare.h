@@ -21,6 +21,7 @@ struct CompareRequest {
   std::string rounds = "7";
   std::string metric;   // regular expression, or empty
   std::string timeout;  // seconds, or empty
+  std::string rules;    // a file for RELOCK_RULES that takes part beside the locks, or empty
   std::string format = "text";
   bool same_output = false;
   bool lower_is_better = false;
@@ -34,6 +35,7 @@ struct ComparePlan {
   std::string metric_text;
   std::optional<std::regex> metric;
   double timeout_s = 0;  // 0: not given
+  std::string rules;     // absolute
   bool json = false;
   bool same_output = false;
   bool lower_is_better = false;
@@ -56,6 +58,9 @@ struct RunResult {
 };
 
 enum class Quantity : std::uint8_t { kWall, kCpu, kVoluntary, kInvoluntary, kPeak, kFigure };
+
+// What takes part under this name has RELOCK_RULES set.
+inline constexpr char kRulesContestant[] = "rules";
 
 // A lock under test, or none: bare.
 struct Contestant {

@@ -23,6 +23,10 @@ void declare_compare(CLI::App* command, CompareRequest* request) {
                    "kill a run after this long and count it as failed; by default 20 times the "
                    "first bare run, at least 60 s")
       ->option_text("SECONDS");
+  command
+      ->add_option("--rules", request->rules,
+                   "a file for RELOCK_RULES that takes part beside the locks (see relock advise)")
+      ->option_text("FILE");
   command->add_option("--format", request->format, "text or json")->option_text("FORMAT");
   command->add_option("program", request->command, "the program and its arguments, after --")
       ->option_text("-- PROGRAM [ARGUMENTS]");

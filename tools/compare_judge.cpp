@@ -248,7 +248,9 @@ std::string difference(const Comparison& comparison, const Contestant& contestan
 void say_better(const Comparison& comparison, const Contestant& best, const Candidate& candidate,
                 Advice* advice) {
   advice->lock = best.name;
-  advice->environment = "LD_PRELOAD=" + comparison.library + " RELOCK_LOCK=" + best.name;
+  advice->environment = "LD_PRELOAD=" + comparison.library +
+                        (best.name == kRulesContestant ? " RELOCK_RULES=" + comparison.plan.rules
+                                                       : " RELOCK_LOCK=" + best.name);
   std::string cost;
   if (candidate.cpu.above_one())
     cost = ", for " + number(candidate.cpu.middle, 2) + " x the CPU time";

@@ -86,6 +86,7 @@ int read_compare_request(const CompareRequest& request, ComparePlan* plan) {
   if (request.format != "text" && request.format != "json") {
     return refuse("--format", request.format, "accepted: text|json");
   }
+  plan->rules = request.rules;
   plan->json = request.format == "json";
   plan->same_output = request.same_output;
   plan->lower_is_better = request.lower_is_better;

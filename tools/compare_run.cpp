@@ -128,7 +128,11 @@ void Runner::become_program(const std::string& lock, const Streams& streams, int
   } else {
     setenv("LD_PRELOAD", preload.c_str(), 1);
   }
-  if (!lock.empty()) setenv("RELOCK_LOCK", lock.c_str(), 1);
+  if (lock == kRulesContestant) {
+    setenv("RELOCK_RULES", plan_.rules.c_str(), 1);
+  } else if (!lock.empty()) {
+    setenv("RELOCK_LOCK", lock.c_str(), 1);
+  }
   sigprocmask(SIG_SETMASK, &before_, nullptr);
   const int error = become(path_, plan_.command);
   // A write that fails leaves the parent to see a program that ended with 127.

@@ -16,6 +16,8 @@ static void work(long ns) {
 }
 void make_lock(pthread_mutex_t* mutex) { pthread_mutex_init(mutex, 0); __asm__ volatile(""); }
 static void* serve(void* p) {
+  pthread_mutex_lock(&quiet);  // held by main meanwhile
+  pthread_mutex_unlock(&quiet);
   for (int i = 0; i < 4000; ++i) {
     pthread_mutex_lock(&hot);
     work(8000);
@@ -23,11 +25,6 @@ static void* serve(void* p) {
     pthread_mutex_lock(made);
     work(8000);
     pthread_mutex_unlock(made);
-    if (i == 0) {
-      pthread_mutex_lock(&quiet);
-      work(1000);
-      pthread_mutex_unlock(&quiet);
-    }
   }
   return p;
 }
@@ -35,7 +32,11 @@ int main(void) {
   made = malloc(sizeof *made);
   make_lock(made);
   pthread_t t[3];
+  pthread_mutex_lock(&quiet);
   for (int i = 0; i < 3; ++i) pthread_create(&t[i], 0, serve, 0);
+  struct timespec pause = {0, 10000000};
+  nanosleep(&pause, 0);
+  pthread_mutex_unlock(&quiet);
   for (int i = 0; i < 3; ++i) pthread_join(t[i], 0);
   return 0;
 }

@@ -62,6 +62,14 @@ expect_match "one round is not taken for knowledge" "$code:$out" "0:*One round s
 RELOCK_MUTEX=ticket RELOCK_LOCK=cna compare -n 1 --locks tas 'echo "m=$RELOCK_MUTEX" >>$LOG'
 expect "nothing overrides the lock" "$(sed 1,2d "$LOG" | sort | xargs)" "m= m= none tas"
 
+echo 'symbol a tas' >"$scratch/rules"
+(cd "$scratch" && : >"$LOG" && "$RELOCK" compare -n 4 --locks tas --rules rules --metric 'r=(.*)' -- \
+  "$scratch/program" 'echo "r=${RELOCK_RULES:+2}${RELOCK_RULES:-1}"' >"$scratch/out" 2>/dev/null)
+expect_match "rules take part beside the locks" "$(tail -n 1 "$scratch/out")" \
+  "Use rules: *; set LD_PRELOAD=/*librelock.so RELOCK_RULES=$scratch/rules"
+echo 'symbol a' >"$scratch/rules"
+refused "wrong rules" "RELOCK_RULES=$scratch/rules:1: *" --rules "$scratch/rules" --
+
 compare -n 5 --locks tas,ticket '[ $lock = tas ] || sleep 0.06; sleep 0.02'
 expect_match "a better lock is named with the line to set" "$code:$(tail -n 1 <<<"$out")" \
   "0:Use tas: the wall time is * % lower than *between *; set LD_PRELOAD=/*librelock.so RELOCK_LOCK=tas"
