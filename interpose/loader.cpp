@@ -20,9 +20,9 @@ __attribute__((noinline)) void say_once() {
   }
 }
 
-// Where rules pick the lock, the symbols of what has been opened are looked up from here, so that no
-// waiting thread has to. A name with a slash and without $ means the same file whoever asks, so this
-// may be a call; other modules are seen when one of their objects is.
+// Where rules pick the lock, the symbols of what has been opened are looked up from here, so that
+// no waiting thread has to. A name with a slash and without $ means the same file whoever asks, so
+// this may be a call; other modules are seen when one of their objects is.
 bool may_be_called_for(const char* file) {
   return file != nullptr && std::strchr(file, '/') != nullptr && std::strchr(file, '$') == nullptr;
 }

@@ -38,8 +38,8 @@ inline bool owned_by(MutexView mutex, std::uint32_t tid) {
   return mutex.owner().load(MemoryOrder::kRelaxed) == tid;
 }
 
-// Whose slow path serves a mutex: everybody's, or the one that a rule has picked for it. `site`: the
-// address that the program's call returns to, for a call that may have to wait.
+// Whose slow path serves a mutex: everybody's, or the one that a rule has picked for it. `site`:
+// the address that the program's call returns to, for a call that may have to wait.
 inline MutexService service_to_wait(MutexView mutex, const void* site) {
   if (likely(!g_runtime.mutexes_ruled)) return {&mutex_backend(), &g_runtime.budget};
   return decide_mutex(mutex, site);

@@ -96,8 +96,8 @@ class GatedMutex {
     return result;
   }
 
-  // A mutex that nobody holds or waits for as an admitted waiter, while others sleep at the gate, is
-  // as good as free: the same for every algorithm (W2).
+  // A mutex that nobody holds or waits for as an admitted waiter, while others sleep at the gate,
+  // is as good as free: the same for every algorithm (W2).
   static bool lock_crowded(Object object) {
     std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
     if ((w & ~kCrowd) != Layout::kFree || !Ghosts::settled(object)) return false;
@@ -203,7 +203,8 @@ class GatedMutex {
     return (object.epoch().load(MemoryOrder::kRelaxed) & Ghosts::kOfferedLast) != 0;
   }
 
-  // L|R -> O. The Ghosts::kOfferedLast flag goes first: after the offer the object is not ours to touch.
+  // L|R -> O. The Ghosts::kOfferedLast flag goes first: after the offer the object is not ours to
+  // touch.
   static bool offer(Object object, Word& word, std::uint32_t& w, bool waiters) {
     if (waiters) object.epoch().fetch_or(Ghosts::kOfferedLast, MemoryOrder::kRelaxed);
     const std::uint32_t offered = (w & ~(Layout::kLocked | Layout::kReserved)) | Layout::kOffered;
@@ -361,8 +362,9 @@ class GatedMutex {
     }
   }
 
-  // When a sleeper lets itself in: after its bound times its place in line, doubled each second time
-  // that the same owner holds the lock, so that one held for long does not keep its waiters awake.
+  // When a sleeper lets itself in: after its bound times its place in line, doubled each second
+  // time that the same owner holds the lock, so that one held for long does not keep its waiters
+  // awake.
   static Deadline promotion_of(Object object, WaitContext<P>& context) {
     context.owner_seen = object.owner().load(MemoryOrder::kRelaxed);  // a hint
     const std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);

@@ -5,8 +5,8 @@
 // the parent. An object carries the fork epoch in which it was last contended; a slow path that
 // finds another one repairs the word before it believes it (gate.h, G4).
 //
-// The cell: bit 31 being repaired, bit 30 the last release was an offer, bits 16-29 admitted waiters
-// (gate.h), bits 0-15 P::epoch() at the last contention, modulo 65536.
+// The cell: bit 31 being repaired, bit 30 the last release was an offer, bits 16-29 admitted
+// waiters (gate.h), bits 0-15 P::epoch() at the last contention, modulo 65536.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ class MutexGhosts {
 
   // In a forked child: the word still names waiters of the parent. None of them exists here. Every
   // slow path comes by first, so none of ours is in the word either; the fast path works on words
-  // without waiters only, and that of a crowded mutex looks here first. What the owner field says stands: an
-  // owner from before the fork keeps the lock; a lock on its way to a ghost is free.
+  // without waiters only, and that of a crowded mutex looks here first. What the owner field says
+  // stands: an owner from before the fork keeps the lock; a lock on its way to a ghost is free.
   static void repair(Object object, Stays stays = kOwnerStays) {
     const std::uint32_t now = P::epoch() & kEpochMask;
     std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);

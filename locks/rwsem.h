@@ -46,7 +46,8 @@
 //       the wake finds it; one that sets the bit again makes the leaving compare-exchange fail, and
 //       it all starts over. The bit must go first: with the sequence alone, a sleeper that sets its
 //       bit a second time could leave the word as it was and sleep on the new number.
-//   R3  a waiter says what it wants (NR to HS) by compare-exchange on the word that still shows that
+//   R3  a waiter says what it wants (NR to HS) by compare-exchange on the word that still shows
+//   that
 //       it may not come in: whoever leaves works on the same word and finds it there.
 //   Last touch: the leaving compare-exchange; the wakes after it use addresses only.
 //

@@ -172,8 +172,10 @@ std::string ModuleNames::symbol(std::uint64_t address, std::uint64_t* offset) {
   GElf_Sym entry{};
   const char* name =
       dwfl_module_addrinfo(module_, address, &from_start, &entry, nullptr, nullptr, nullptr);
-  // libdwfl also offers the symbol before the address when that has no size.
-  if (name == nullptr || (entry.st_size != 0 && from_start >= entry.st_size)) return "";
+  // libdwfl also offers the symbol before the address when that has no size, and thread-local ones,
+  // whose values are offsets.
+  if (name == nullptr || GELF_ST_TYPE(entry.st_info) == STT_TLS) return "";
+  if (entry.st_size != 0 && from_start >= entry.st_size) return "";
   *offset = from_start;
   return name;
 }
@@ -242,7 +244,8 @@ std::vector<CodeName> ModuleNames::inlined_chain(Dwarf_Die* unit, std::uint64_t 
 }
 
 std::vector<CodeName> ModuleNames::code(std::uint64_t address) {
-  if (module_ == nullptr) return {};
+  // Functions that the linker has left out stay in the debug information, at address 0.
+  if (module_ == nullptr || address < sizeof(Elf64_Ehdr)) return {};
   const auto known = known_.find(address);
   if (known != known_.end()) return known->second;
   std::vector<CodeName>& names = known_[address];

@@ -120,13 +120,8 @@ void TopSession::hold() {
   view_.state = view_.state == TopState::kPaused ? TopState::kRunning : TopState::kPaused;
 }
 
-bool TopSession::press(int key, std::size_t page) {
-  for (const TopSortKey& known : kTopSortKeys) {
-    if (known.key == key) view_.sort = known.sort;
-  }
+void TopSession::change_view(int key) {
   switch (key) {
-    case 'q':
-      return false;
     case 'r':
       view_.reversed = !view_.reversed;
       break;
@@ -142,36 +137,20 @@ bool TopSession::press(int key, std::size_t page) {
     case '\r':
       view_.stacks = !view_.stacks;
       break;
-    case ' ':
-      hold();
-      break;
-    case '+':
-      change_interval(true);
-      break;
-    case '-':
-      change_interval(false);
-      break;
-    case 'k':
-      move(-1);
-      break;
-    case 'j':
-      move(1);
-      break;
-    case 'b':
-      move(-static_cast<std::ptrdiff_t>(page));
-      break;
-    case 'f':
-      move(static_cast<std::ptrdiff_t>(page));
-      break;
-    case 'g':
-      view_.selected = 0;
-      break;
-    case 'G':
-      view_.selected = SIZE_MAX / 2;
-      break;
     default:
       break;
   }
+}
+
+bool TopSession::press(int key, std::size_t page) {
+  for (const TopSortKey& known : kTopSortKeys) {
+    if (known.key == key) view_.sort = known.sort;
+  }
+  if (key == 'q') return false;
+  if (key == ' ') hold();
+  if (key == '+' || key == '-') change_interval(key == '+');
+  change_view(key);
+  move_by_key(key, static_cast<std::ptrdiff_t>(page));
   return true;
 }
 

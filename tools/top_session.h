@@ -37,6 +37,7 @@ class TopSession {
   std::string read();
   void change_interval(bool longer);
   void move_by_key(int key, std::ptrdiff_t page);
+  void change_view(int key);
   void hold();  // or go on
 
   Symbolizer names_;

@@ -26,7 +26,7 @@ static void sleep_us(long us) {
   nanosleep(&time, NULL);
 }
 
-// ---- waits that surely take place ----------------------------------------------------------------
+// ---- waits that surely take place ---------------------------------------------------------------
 
 static int wanted, held, taken, met;  // atomic, all but `wanted`
 
@@ -68,7 +68,7 @@ static void contend(int times) {
   pthread_join(thread, NULL);
 }
 
-// ---- ends ----------------------------------------------------------------------------------------
+// ---- ends ---------------------------------------------------------------------------------------
 
 static void end_by_return(void) {}
 static void end_by_exit(void) { exit(0); }
@@ -100,7 +100,7 @@ static void end_in_a_wait(void) {
   raise(SIGKILL);
 }
 
-// ---- what comes before ---------------------------------------------------------------------------
+// ---- what comes before --------------------------------------------------------------------------
 
 static void close_everything(void) {
   for (int i = 3; i < 1024; ++i) close(i);

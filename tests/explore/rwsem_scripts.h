@@ -198,8 +198,8 @@ struct RwPrograms {
   // What T0 holds when it forks.
   enum class Holds { kNothing, kRead, kWrite };
 
-  // T0 forks while it holds the lock, or just after, with others (`who`, as in crowd()) waiting. The
-  // child goes on and starts threads (`child`).
+  // T0 forks while it holds the lock, or just after, with others (`who`, as in crowd()) waiting.
+  // The child goes on and starts threads (`child`).
   static Program forking(const Setting& setting, Holds holds, bool prefers_writers,
                          const std::string& who = "wr", const std::string& child = "w") {
     Program program = base(setting, prefers_writers);
