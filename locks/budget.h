@@ -23,7 +23,7 @@ struct Budget {
   std::uint32_t admitted_limit = 1;
   // A thread sleeping at the gate lets itself in after this long times its place in line.
   std::uint64_t promote_ns = 500'000;
-  // Pauses that one of them spends at least, where order is not kept, before it sleeps again.
+  // Pauses that one of them spends, where order is not kept, on asking for the next release.
   std::uint32_t promoted_pauses = 2500;
   // How long a waiter that nobody will wake pauses before it naps; 0 where the owner cannot run
   // meanwhile.

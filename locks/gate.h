@@ -271,8 +271,8 @@ class GatedMutex {
       if (entry == Entry::kAcquired) return Acquire::kAcquired;
       if (entry == Entry::kTimedOut) return Acquire::kTimedOut;
       if (entry == Entry::kRetry) continue;
-      if (context.deadline != nullptr || context.promoted) return reserve(object, context);
-      switch (join(object, context)) {
+      if (context.deadline != nullptr) return reserve(object, context);
+      switch (context.promoted ? ask_awake(object, context) : join(object, context)) {
         case Joined::kAcquired:
           return Acquire::kAcquired;
         case Joined::kAtTheGate:
@@ -393,7 +393,7 @@ class GatedMutex {
         // then nobody else would come for it. The lock is held or about to be: the next release
         // admits another.
         if (word.compare_exchange(w, without_us & ~Layout::kAdmitting, MemoryOrder::kAcqRel)) {
-          if (!admission && !late) promoted_in(context);
+          context.promoted = !admission && !late && !Algorithm::kOrdered;
           return late ? Entry::kTimedOut : Entry::kJoin;
         }
       } else {
@@ -402,14 +402,35 @@ class GatedMutex {
     }
   }
 
-  // Where newcomers may take a lock that others compete for, one that has let itself in would be
-  // no better off than before: it asks for the lock, and stays awake until it gets it.
-  static void promoted_in(WaitContext<P>& context) {
-    if (Algorithm::kOrdered) return;
-    context.promoted = true;
-    const std::uint32_t least = context.budget->promoted_pauses;
-    if (context.spin_pauses < least && context.budget->mode == WaitMode::kAdaptive) {
-      context.spin_pauses = least;
+  // Where newcomers may take a lock that others compete for, one that has let itself in would be no
+  // better off than before. So it asks for the next release, while it pauses; if none comes, it goes
+  // back to the gate. It never sleeps meanwhile: the lock must not be offered to a thread that some
+  // handler has taken out of its sleep for good.
+  static Joined ask_awake(Object object, WaitContext<P>& context) {
+    Word& word = object.word();
+    Spinner<P> spinner(context, context.budget->promoted_pauses);
+    bool asked = false;
+    std::uint32_t w = word.load(MemoryOrder::kAcquire);
+    for (;;) {
+      std::uint32_t next = 0;
+      if (asked && (w & Layout::kOffered) != 0) {
+        next = (w & ~Layout::kOffered) | Layout::kLocked;
+        if (word.compare_exchange(w, next, MemoryOrder::kAcquire)) return Joined::kAcquired;  // G3
+      } else if (!asked && Algorithm::can_take(w)) {
+        next = Algorithm::taken(w);
+        if (word.compare_exchange(w, next, MemoryOrder::kAcquire)) return Joined::kAcquired;  // P1
+      } else if (!asked && (w & (Layout::kReserved | Layout::kOffered)) == 0) {
+        asked = word.compare_exchange(w, w | Layout::kReserved, MemoryOrder::kAcqRel);  // G1
+        if (asked) w |= Layout::kReserved;
+      } else if (spinner.spin(word, w)) {
+        w = word.load(MemoryOrder::kAcquire);
+      } else if ((w & Layout::kLocked) == 0 || (w & Layout::kPassiveMask) == Layout::kPassiveMask) {
+        spinner.nap(word, w);  // offered to somebody else, or no room at the gate
+        w = word.load(MemoryOrder::kAcquire);
+      } else {
+        next = (asked ? w & ~Layout::kReserved : w) + Layout::kPassiveOne;
+        if (word.compare_exchange(w, next, MemoryOrder::kAcqRel)) return Joined::kAtTheGate;  // G1
+      }
     }
   }
 

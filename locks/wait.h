@@ -60,7 +60,9 @@ struct WaitContext {
 template <class P>
 class Spinner {
  public:
-  explicit Spinner(WaitContext<P>& context) : context_(context) {}
+  explicit Spinner(WaitContext<P>& context) : Spinner(context, context.spin_pauses) {}
+  Spinner(WaitContext<P>& context, std::uint32_t allowance)
+      : context_(context), allowance_(allowance) {}
 
   // Pauses once. False: the allowance is used up and the caller may sleep.
   // `cell` and `seen` say what the caller waits to see change.
@@ -69,7 +71,7 @@ class Spinner {
       pause_or_nap(cell, seen);
       return true;
     }
-    if (spent_ >= context_.spin_pauses) {
+    if (spent_ >= allowance_) {
       context_.spinning_failed = true;
       return false;
     }
@@ -117,6 +119,7 @@ class Spinner {
   }
 
   WaitContext<P>& context_;
+  const std::uint32_t allowance_;
   std::uint32_t spent_ = 0;
   std::uint32_t naps_ = 0;
   std::int64_t since_ = 0;
