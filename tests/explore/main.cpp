@@ -86,19 +86,17 @@ Result result_of_planted(const Case& test, const Outcome& outcome) {
 Result run_case(const Case& test, Totals& totals) {
   const std::clock_t start = std::clock();
   Bounds bounds = test.bounds;
-  // Wider bounds are not always exhausted in reasonable time; then the line says so.
-  constexpr std::uint64_t kDeepExecutions = 1'000'000;
-  if (deep() && test.expect == Expect::kPass) bounds.executions = kDeepExecutions;
+  // The longest are cut off in make test, and wider bounds are not always exhausted in reasonable
+  // time either; then the line says so. A planted bug has to be found.
+  constexpr std::uint64_t kQuickExecutions = 50'000;
+  if (!deep() && test.expect == Expect::kPass) bounds.executions = kQuickExecutions;
   const Outcome outcome = explore(test.program, bounds);
   ++totals.ran;
   totals.executions += outcome.executions;
   totals.states += outcome.states;
   if (test.expect == Expect::kFailure) return result_of_planted(test, outcome);
   if (!outcome.failure.empty()) return failed(test, outcome, outcome.failure);
-  if (!outcome.complete) {
-    ++totals.unfinished;
-    if (!deep()) return failed(test, outcome, "not finished");
-  }
+  if (!outcome.complete) ++totals.unfinished;
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   return {true, format("ok %s (%llu executions%s, %llu states, %.2f s)\n", test.name.c_str(),
                        static_cast<unsigned long long>(outcome.executions),
