@@ -42,7 +42,7 @@ ruled "symbol checked ticket-backoff" "checked"
 ruled "symbol for_cond* cna" "condition's"
 ruled "init make_first ticket" "made first"
 ruled "init make_c11 ticket" "made as C11"
-ruled "init make_* pv-qspinlock" "made first, made second, made as C11, made second and seen here"
+ruled "init make_* auto-ticket" "made first, made second, made as C11, made second and seen here"
 ruled "site lock_here ticket" "first seen here, made second and seen here"
 ruled "symbol spin ticket" "spin"
 ruled "symbol spin ticket kind=mutex" ""
@@ -130,7 +130,7 @@ expect "relock run makes the path absolute" "$(tail -n 1 "$scratch/out")" "$scra
 
 # ---- everything else stays as it is ----------------------------------------------------------
 if [ -z "${SLOW:-}" ]; then  # test-slow runs all of them
-  CONFIGS=tas-ruled tests/conformance/run.sh "$BUILD" mutex_fields mutex_exclusion mutex_progress \
+  CONFIGS=tas-ruled tests/conformance/run.sh "$BUILD" mutex_fields mutex_progress \
     cond_mutex_kinds cond_ownership fork_held timed_mutex host_seccomp host_dlclose spin_exclusion
   [ $? = 0 ] || status=1
 fi
