@@ -58,7 +58,7 @@ expect "ordered locks on too few CPUs: rules for the two that are hot" "$code:$(
 symbol server:hot tas kind=mutex"
 expect_match "with the reason in numbers" "$(sed 's/^#  *//' <<<"$out" | xargs -d '\n')" \
   "*mutex hot: * waits in * acquisitions, * in all (* % of the threads' time)*tas instead of ticket: ticket hands over in order, and with * threads on 1 CPU *"
-expect_match "a quiet lock is left alone" "$(grep -A1 quiet <<<"$out" | xargs)" \
+expect_match "a quiet lock is left alone" "$(grep -A1 quiet <<<"$out" | tr '\n' ' ')" \
   "*stays: too little to gain*"
 expect "the file is what was printed" "$(cat "$scratch/rules")" "$out"
 expect_match "and where it is" "$err" "relock: 2 rules in $scratch/rules; *"
@@ -73,8 +73,8 @@ try "$RELOCK" advise --cpus 64 "$profile"
 expect_match "the same with CPUs for all: nothing gains, and that is said" \
   "$code:$(rules_in "$out"):$(tail -n 1 <<<"$out")" "0::# No lock would gain from another backend*"
 
-# Two nodes, dealt to threads.
-record nodes qspinlock RELOCK_TOPOLOGY=threads:2
+# Threads dealt over many nodes: hardly two are on the same.
+record nodes qspinlock RELOCK_TOPOLOGY=threads:64
 try "$RELOCK" advise --cpus 8 "$profile"
 expect "hand-offs across nodes: cna" "$code:$(rules_in "$out")" \
   "0:init server:make_lock cna
