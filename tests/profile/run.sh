@@ -111,7 +111,7 @@ drive jumped
 report "${profiles[0]}"
 expect "a function that jumped to the release is put back" \
   "$(grep -oE 'because of|jumps_away|calls_jumper|jumped\(\)' <<<"$report_out" | tr '\n' ' ')" \
-  "jumped() because of jumps_away calls_jumper jumped() "
+  "jumps_away jumped() because of jumps_away calls_jumper jumped() "
 drive deep
 report "${profiles[0]}"
 expect_in "a deep recursion keeps the innermost frames" "$report_out" go_down "... 54 more"
@@ -127,7 +127,7 @@ expect_in "addresses in a library that was closed keep their names" "$report_out
 cp "$scratch/libtwo.so" "$scratch/libkeep.so"; gcc -shared -fPIC -O2 "$scratch/one.c" -o "$scratch/libtwo.so"
 report "${profiles[0]}"
 expect_in "a file that changed since gives no names, and that is said" "$report_out" \
-  "no names from $scratch/libtwo.so: it is not the file that ran"
+  "no names from $scratch/libtwo.so: not the file that ran"
 
 # ---- ends of processes --------------------------------------------------------------------------
 
