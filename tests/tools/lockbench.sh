@@ -76,7 +76,8 @@ try "$LOCKBENCH" --json --object spin --threads 16 --ms 150
 wall=$(awk -v a="$before" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
 expect "lockbench: its seconds passed" "$(awk -v s="$(field seconds)" -v w="$wall" \
   -v c="$(field cpu_seconds)" -v n="$(nproc)" \
-  'BEGIN { print (s >= 0.15 && s <= w && c <= s * n * 1.02 + 0.005) ? "yes" : s " of " w ", CPU " c }')" yes
+  'BEGIN { print (s >= 0.15 && s <= w && c <= s * n * 1.02 + 0.005) ? "yes"
+           : s " of " w ", CPU " c }')" yes
 
 try "$LOCKBENCH" --limits --json
 expect "lockbench: limits" "$code:$err:$($PYTHON -c 'import json, sys
@@ -132,7 +133,8 @@ compile stuck.so -shared -fPIC <<'EOC'
 #include <pthread.h>
 int pthread_mutex_unlock(pthread_mutex_t* m) { return (void)m, 0; }
 EOC
-LD_PRELOAD="$scratch/stuck.so" timeout 2 "$LOCKBENCH" --json --threads 2 --ms 50 >"$scratch/out" 2>&1
+LD_PRELOAD="$scratch/stuck.so" timeout 2 "$LOCKBENCH" --json --threads 2 --ms 50 \
+  >"$scratch/out" 2>&1
 expect "lockbench: a lock that never opens gives no result" "$?:$(cat "$scratch/out")" "124:"
 
 # One thread is late by more than the whole measurement: it counts, with nothing done.
