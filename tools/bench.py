@@ -150,7 +150,8 @@ def new_runs(options, plan):
     bench = Bench(options.build)
     limits = bench.first_limits
     print(f"bench: what this machine takes at least: atomic {limits['atomic_ns']:.1f} ns, "
-          f"line bounce {limits['bounce_ns']:.0f} ns, futex wake {limits['futex_wake_ns'] / 1000:.1f} us, "
+          f"line bounce {limits['bounce_ns']:.0f} ns, "
+          f"futex wake {limits['futex_wake_ns'] / 1000:.1f} us, "
           f"switch {limits['context_switch_ns'] / 1000:.1f} us", file=sys.stderr)
     measure_all(plan, options, bench, log, runs)
     return runs

@@ -53,7 +53,8 @@ EOS
 chmod +x "$scratch/build/lockbench"
 for preset in overcommit fairness; do
   try env BUILD="$scratch/build" tools/bench.sh --$preset --rounds 1 \
-    --runs "$scratch/$preset.jsonl" --locks auto,ticket,cna,qspinlock --markdown "$scratch/$preset.md" --only ', (64|8) threads'
+    --runs "$scratch/$preset.jsonl" --locks auto,ticket,cna,qspinlock \
+    --markdown "$scratch/$preset.md" --only ', (64|8) threads'
   expect "bench: $preset: a run that fails is the exit status" "$code" 1
   expect "bench: $preset: a lock that breaks is named at each point" \
     "$(grep -c '^  qspinlock  *FAILED: exit status 1: lockbench: error: broken' <<<"$out")" \
