@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "tools"))
 from bench_grid import grid
 from bench_limits import limit_per_second
 from bench_plan import PRESETS, Point
+from bench_run import Bench
 from bench_stats import (Goal, Interval, geometric_mean, interval, mean_ratio, measured, misses,
                          ratios_of, spread, verdict)
 
@@ -140,6 +141,15 @@ class Limits(unittest.TestCase):
     def test_alone_needs_no_atomics(self):
         self.assertAlmostEqual(self.per_operation(Point("mutex", 1, 200, alone=True)), 200)
         self.assertIsNone(limit_per_second(Point("mutex", 1, alone=True), LIMITS))
+
+
+class Loop(unittest.TestCase):
+    def test_runs_that_did_nothing_are_repeated(self):
+        bench = Bench.__new__(Bench)
+        bench.turns_per_ns = 1.0
+        answers = iter([0, 0, 0, 1e8, 2e8, 0])
+        bench.call = lambda *_: {"per_second": next(answers)}
+        self.assertAlmostEqual(bench.loop(False), 5.0)
 
 
 class Presets(unittest.TestCase):
