@@ -106,7 +106,7 @@ class Bench:
         """What an operation takes in nanoseconds without any lock, at its fastest."""
         arguments = ["--object", "none", "--section", "0", *self.calibration()]
         arguments += ["--alone"] if alone else ["--threads", "1"]
-        for milliseconds in ("30", "300", "3000"):  # a busy machine may get nothing done in a moment
+        for milliseconds in ("30", "300", "3000"):  # a busy machine may do nothing at first
             runs = [self.call([*arguments, "--ms", milliseconds], clean_environment(), 60)
                     for _ in range(3)]
             fastest = max(run.get("per_second", 0) for run in runs)
