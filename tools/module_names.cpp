@@ -75,16 +75,39 @@ void set_call_line(Dwarf_Die* unit, Dwarf_Die* die, CodeName* name) {
   name->line = number_attribute(die, DW_AT_call_line);
 }
 
+constexpr int kDeepest = 256;  // a damaged file may nest without end
+
+bool may_hold_code(int tag) {
+  return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
+         tag == DW_TAG_structure_type || tag == DW_TAG_union_type || tag == DW_TAG_lexical_block;
+}
+
+// Appends the functions below `die` that the address lies in, each inlined into the one before.
+// dwarf_getscopes does this too, but finds nothing for some addresses in what clang writes.
+void find_functions(Dwarf_Die* die, std::uint64_t address, int depth,
+                    std::vector<Dwarf_Die>* functions) {
+  Dwarf_Die child;
+  if (depth > kDeepest || dwarf_child(die, &child) != 0) return;
+  const std::size_t before = functions->size();
+  do {
+    const int tag = dwarf_tag(&child);
+    const bool is_function = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
+    if (is_function && dwarf_haspc(&child, address) == 1) {
+      functions->push_back(child);
+      find_functions(&child, address, depth + 1, functions);
+      return;
+    }
+    if (may_hold_code(tag)) find_functions(&child, address, depth + 1, functions);
+    if (functions->size() != before) return;
+  } while (dwarf_siblingof(&child, &child) == 0);
+}
+
 // The innermost frame of a stack may be the start of a function that had jumped on to the lock's
 // function: it is nowhere in its body any more, whatever was inlined at its start. No other frame
 // lies there, since a call returns behind the start.
-Dwarf_Die* function_starting_at(Dwarf_Die* scopes, int depth, std::uint64_t address) {
-  for (int i = 0; i < depth; ++i) {
-    Dwarf_Addr entry = 0;
-    if (dwarf_tag(scopes + i) != DW_TAG_subprogram) continue;
-    return dwarf_entrypc(scopes + i, &entry) == 0 && entry == address ? scopes + i : nullptr;
-  }
-  return nullptr;
+bool starts_at(Dwarf_Die* function, std::uint64_t address) {
+  Dwarf_Addr entry = 0;
+  return dwarf_entrypc(function, &entry) == 0 && entry == address;
 }
 
 void set_declared_line(Dwarf_Die* unit, Dwarf_Die* function, CodeName* name) {
@@ -209,37 +232,21 @@ Dwarf_Die* ModuleNames::unit_at(std::uint64_t address, Dwarf_Addr* bias) {
 // The function at the address, and before it the calls that were inlined into it. `address` counts
 // as the unit does.
 std::vector<CodeName> ModuleNames::inlined_chain(Dwarf_Die* unit, std::uint64_t address) {
+  std::vector<Dwarf_Die> functions;
+  find_functions(unit, address, 0, &functions);
   std::vector<CodeName> chain;
-  Dwarf_Die* found = nullptr;
-  const int count = dwarf_getscopes(unit, address, &found);
-  const Scopes innermost(found);
-  if (count <= 0) return chain;
-  // The scopes above leave the inlined function for where it was declared; the ones around it in
-  // the code are wanted.
-  Dwarf_Die* around = nullptr;
-  const int depth = dwarf_getscopes_die(innermost.get(), &around);
-  const Scopes scopes(around);
-  Dwarf_Die* inlined = nullptr;
-  for (int i = 0; i < depth; ++i) {
-    Dwarf_Die* scope = scopes.get() + i;
-    const int tag = dwarf_tag(scope);
-    if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
-    chain.push_back(function_name(scope));
-    if (inlined == nullptr) {
+  for (std::size_t i = functions.size(); i-- > 0;) {
+    chain.push_back(function_name(&functions[i]));
+    if (i + 1 == functions.size()) {
       set_line(unit, address, &chain.back());
     } else {
-      set_call_line(unit, inlined, &chain.back());
+      set_call_line(unit, &functions[i + 1], &chain.back());
     }
-    if (tag == DW_TAG_subprogram) break;
-    chain.back().inlined = true;
-    inlined = scope;
+    chain.back().inlined = i > 0;
   }
-  if (chain.empty()) return chain;
-  chain.back().inlined = false;
-  if (Dwarf_Die* function = function_starting_at(scopes.get(), depth, address)) {
-    chain.erase(chain.begin(), chain.end() - 1);
-    set_declared_line(unit, function, &chain.back());
-  }
+  if (functions.empty() || !starts_at(&functions[0], address)) return chain;
+  chain.erase(chain.begin(), chain.end() - 1);
+  set_declared_line(unit, &functions[0], &chain.back());
   return chain;
 }
 
