@@ -403,9 +403,9 @@ class GatedMutex {
   }
 
   // Where newcomers may take a lock that others compete for, one that has let itself in would be no
-  // better off than before. So it asks for the next release, while it pauses; if none comes, it goes
-  // back to the gate. It never sleeps meanwhile: the lock must not be offered to a thread that some
-  // handler has taken out of its sleep for good.
+  // better off than before. So it asks for the next release, while it pauses; if none comes, it
+  // goes back to the gate. It never sleeps meanwhile: the lock must not be offered to a thread that
+  // some handler has taken out of its sleep for good.
   static Joined ask_awake(Object object, WaitContext<P>& context) {
     Word& word = object.word();
     Spinner<P> spinner(context, context.budget->promoted_pauses);
