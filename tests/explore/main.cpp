@@ -7,9 +7,11 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -159,6 +161,7 @@ bool run_all(const Chosen& cases) {
   for (int i = 0; i < workers; ++i) {
     const pid_t child = fork();
     if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       work(cases, totals, at[i]);
       _exit(0);
     }

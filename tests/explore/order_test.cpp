@@ -220,12 +220,14 @@ void add_cna(std::vector<Case>& cases, const std::string& name) {
   if constexpr (Lock::kTimed) {
     Setting setting;
     setting.numa_nodes = 2;
+    Bounds in_line = bounds_of(0);
+    in_line.one_by_one = true;
     setting.bug = planted<PartIsLost>();
     cases.push_back({"planted: a part of the queue is lost/" + name,
-                     line_of_nodes<Lock>(setting, 5), bounds_of(0), Expect::kFailure, ""});
+                     line_of_nodes<Lock>(setting, 5), in_line, Expect::kFailure, ""});
     setting.bug = planted<FlushDropsTheRest>();
     cases.push_back({"planted: a flush drops the rest of the queue/" + name,
-                     line_of_nodes<Lock>(setting, 5), bounds_of(0), Expect::kFailure, ""});
+                     line_of_nodes<Lock>(setting, 5), in_line, Expect::kFailure, ""});
   }
 }
 
