@@ -1,7 +1,7 @@
 // A waiter on its owner's CPU gives way: while it pauses there, the owner cannot run. Its own CPU
 // time shows it. cpu_hint_long.sh runs this program with a spin allowance far beyond the bound.
-#include "check.h"
 // conformance: skip=*-spin there waiters pause for a millisecond and nap, whoever runs where
+#include "check.h"
 
 #include <sched.h>
 #include <stdint.h>
