@@ -40,7 +40,7 @@ wait_until() { # CONDITION
   for _ in $(seq 300); do eval "$1" && return 0; sleep 0.05; done
   return 1
 }
-"$RELOCK" record -o "$scratch/run" --log-file "$scratch/log" -- "$scratch/contend" 2>/dev/null &
+"$RELOCK" record --lock ticket -o "$scratch/run" --log-file "$scratch/log" -- "$scratch/contend" 2>/dev/null &
 recorder=$!
 wait_until 'ls "$scratch"/run/relock.*.prof >/dev/null 2>&1'
 file=$(ls "$scratch"/run/relock.*.prof)
