@@ -28,6 +28,7 @@ Budget budget_with(WaitMode mode) {
   budget.look_pauses = options.look_pauses;
   budget.look_step = options.look_step;
   budget.promote_ns = std::uint64_t{options.promote_us} * 1000;
+  budget.courtesy_ns = std::uint64_t{options.courtesy_us} * 1000;
   constexpr int kMost = 24;  // a ticket lock has 31 tickets
   const int by_cpus = topology.usable_cpus - 1;
   budget.admitted_limit = options.admitted != 0 ? options.admitted

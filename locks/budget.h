@@ -25,6 +25,10 @@ struct Budget {
   std::uint64_t promote_ns = 500'000;
   // Pauses that one of them spends, where order is not kept, on asking for the next release.
   std::uint32_t promoted_pauses = 2500;
+  // How often it does so in vain before newcomers are asked to let it go first, and how long one
+  // of them then leaves a free lock alone.
+  std::uint32_t asks_in_vain = 2;
+  std::uint64_t courtesy_ns = 200'000;
   // How long a waiter that nobody will wake pauses before it naps; 0 where the owner cannot run
   // meanwhile.
   std::int64_t spin_before_nap_ns = 1'000'000;

@@ -43,18 +43,21 @@
 #include <cstdint>
 
 #include "allowance.h"
+#include "courtesy.h"
 #include "ghosts.h"
 #include "looks.h"
+#include "reservation.h"
 #include "wait.h"
 #include "word.h"
 
 namespace relock {
 
 // `Object` gives access to one mutex: word(), gate(), epoch(), tuning(), owner(), each a
-// P::Atomic32&. epoch: bit 31 being repaired, bit 30 the last release was an offer, bits 16-29
-// admitted waiters (kept where the word does not tell and more than one is allowed), bits 0-15
-// P::epoch() at the last contention, modulo 65536. tuning: bits 0-15 learned spin allowance + 1 (0:
-// none yet), bits 16-31 the algorithm's (pv: slot of a halted queue head, for the release to kick).
+// P::Atomic32&. epoch: bit 31 being repaired, bit 30 the last release was an offer, bit 29 a
+// sleeper starves (courtesy.h), bits 16-28 admitted waiters (kept where the word does not tell and
+// more than one is allowed), bits 0-15 P::epoch() at the last contention, modulo 65536. tuning:
+// bits 0-15 learned spin allowance + 1 (0: none yet), bits 16-31 the algorithm's (pv: slot of a
+// halted queue head, for the release to kick).
 template <class P, template <class, class> class AlgorithmOf, class Object>
 class GatedMutex {
  public:
@@ -63,6 +66,8 @@ class GatedMutex {
   using Word = typename P::Atomic32;
   using Allowance = SpinAllowance<P, 0>;
   using Ghosts = MutexGhosts<P, Object>;
+  using Starving = Courtesy<P, Object>;
+  using Reserving = Reservation<P, Algorithm>;
 
   // A try that copes with every state of the word. Never waits.
   static bool try_lock(Object object) {
@@ -77,6 +82,7 @@ class GatedMutex {
 
   static Acquire lock_slow(Object object, WaitContext<P>& context) {
     if (Ghosts::stale(object)) Ghosts::repair(object);
+    if (!Algorithm::kOrdered && Starving::asked(object)) Starving::show(object, context);
     if (take_if_free(object)) return Acquire::kAcquired;
     P::note_cpu();
     const bool runs = !P::was_here(object.owner().load(MemoryOrder::kRelaxed));
@@ -92,6 +98,7 @@ class GatedMutex {
     const Acquire result = acquire(object, context);
     if (result != Acquire::kAcquired) return result;
     looks.acquired();
+    if (!Algorithm::kOrdered && context.slept && Starving::asked(object)) Starving::end(object);
     if (runs && !context.promoted) Allowance::learn(object.tuning(), context);
     return result;
   }
@@ -271,15 +278,17 @@ class GatedMutex {
       if (entry == Entry::kAcquired) return Acquire::kAcquired;
       if (entry == Entry::kTimedOut) return Acquire::kTimedOut;
       if (entry == Entry::kRetry) continue;
-      if (context.deadline != nullptr) return reserve(object, context);
-      switch (context.promoted ? ask_awake(object, context) : join(object, context)) {
+      if (context.deadline != nullptr) return Reserving::reserve(object.word(), context);
+      switch (context.promoted ? Reserving::ask_awake(object.word(), context)
+                               : join(object, context)) {
         case Joined::kAcquired:
           return Acquire::kAcquired;
         case Joined::kAtTheGate:
           registered = true;
+          if (context.asked_in_vain >= context.budget->asks_in_vain) Starving::ask(object);
           break;
         case Joined::kNoRoom:
-          return reserve(object, context);
+          return Reserving::reserve(object.word(), context);
       }
     }
   }
@@ -399,79 +408,6 @@ class GatedMutex {
       } else {
         return Entry::kRetry;
       }
-    }
-  }
-
-  // Where newcomers may take a lock that others compete for, one that has let itself in would be no
-  // better off than before. So it asks for the next release, while it pauses; if none comes, it
-  // goes back to the gate. It never sleeps meanwhile: the lock must not be offered to a thread that
-  // some handler has taken out of its sleep for good.
-  static Joined ask_awake(Object object, WaitContext<P>& context) {
-    Word& word = object.word();
-    Spinner<P> spinner(context, context.budget->promoted_pauses);
-    bool asked = false;
-    std::uint32_t w = word.load(MemoryOrder::kAcquire);
-    for (;;) {
-      std::uint32_t next = 0;
-      if (asked && (w & Layout::kOffered) != 0) {
-        next = (w & ~Layout::kOffered) | Layout::kLocked;
-        if (word.compare_exchange(w, next, MemoryOrder::kAcquire)) return Joined::kAcquired;  // G3
-      } else if (!asked && Algorithm::can_take(w)) {
-        next = Algorithm::taken(w);
-        if (word.compare_exchange(w, next, MemoryOrder::kAcquire)) return Joined::kAcquired;  // P1
-      } else if (!asked && (w & (Layout::kReserved | Layout::kOffered)) == 0) {
-        asked = word.compare_exchange(w, w | Layout::kReserved, MemoryOrder::kAcqRel);  // G1
-        if (asked) w |= Layout::kReserved;
-      } else if (spinner.spin(word, w)) {
-        w = word.load(MemoryOrder::kAcquire);
-      } else if ((w & Layout::kLocked) == 0 || (w & Layout::kPassiveMask) == Layout::kPassiveMask) {
-        spinner.nap(word, w);  // offered to somebody else, or no room at the gate
-        w = word.load(MemoryOrder::kAcquire);
-      } else {
-        next = (asked ? w & ~Layout::kReserved : w) + Layout::kPassiveOne;
-        if (word.compare_exchange(w, next, MemoryOrder::kAcqRel)) return Joined::kAtTheGate;  // G1
-      }
-    }
-  }
-
-  // A waiter that has been let in and takes no ticket or node, since it may have to give up or none
-  // was to be had: asks for the lock, takes what it is offered, or gives up.
-  static Acquire reserve(Object object, WaitContext<P>& context) {
-    Word& word = object.word();
-    Spinner<P> spinner(context);
-    bool reserved = false;
-    std::uint32_t w = word.load(MemoryOrder::kAcquire);
-    for (;;) {
-      if (reserved && (w & Layout::kOffered) != 0) {
-        const std::uint32_t mine = (w & ~Layout::kOffered) | Layout::kLocked;
-        if (word.compare_exchange(w, mine, MemoryOrder::kAcquire)) return Acquire::kAcquired;  // G3
-      } else if (!reserved && Algorithm::can_take(w)) {
-        if (word.compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {
-          return Acquire::kAcquired;  // P1
-        }
-      } else if (context.deadline != nullptr && P::expired(*context.deadline)) {
-        if (!reserved || word.compare_exchange(w, w & ~Layout::kReserved, MemoryOrder::kRelaxed)) {
-          return Acquire::kTimedOut;  // seen in the same step: somebody owns it or is about to
-        }
-      } else if (!reserved && (w & (Layout::kReserved | Layout::kOffered)) == 0) {
-        if (context.deadline != nullptr) context.going_to_sleep();
-        reserved = word.compare_exchange(w, w | Layout::kReserved, MemoryOrder::kAcqRel);
-        if (reserved) w |= Layout::kReserved;
-      } else {
-        wait_for_offer(word, w, reserved, context, spinner);
-        w = word.load(MemoryOrder::kAcquire);
-      }
-    }
-  }
-
-  static void wait_for_offer(Word& word, std::uint32_t w, bool reserved, WaitContext<P>& context,
-                             Spinner<P>& spinner) {
-    if (spinner.spin(word, w)) return;
-    if (reserved) {
-      context.going_to_sleep();
-      (void)P::futex_wait(word, w, wake_bit::kReserved, context.deadline);
-    } else {
-      spinner.nap(word, w);  // R is somebody else's; it will be free soon
     }
   }
 };

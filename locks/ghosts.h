@@ -5,8 +5,9 @@
 // the parent. An object carries the fork epoch in which it was last contended; a slow path that
 // finds another one repairs the word before it believes it (gate.h, G4).
 //
-// The cell: bit 31 being repaired, bit 30 the last release was an offer, bits 16-29 admitted
-// waiters (gate.h), bits 0-15 P::epoch() at the last contention, modulo 65536.
+// The cell: bit 31 being repaired, bit 30 the last release was an offer, bit 29 a sleeper starves
+// (courtesy.h), bits 16-28 admitted waiters (gate.h), bits 0-15 P::epoch() at the last contention,
+// modulo 65536.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,9 @@ class MutexGhosts {
 
   static constexpr std::uint32_t kRepairing = 1u << 31;
   static constexpr std::uint32_t kOfferedLast = 1u << 30;
+  static constexpr std::uint32_t kStarving = 1u << 29;
   static constexpr std::uint32_t kAdmittedOne = 1u << 16;
-  static constexpr std::uint32_t kAdmittedMask = kOfferedLast - kAdmittedOne;
+  static constexpr std::uint32_t kAdmittedMask = kStarving - kAdmittedOne;
   static constexpr std::uint32_t kEpochMask = kAdmittedOne - 1;
 
   enum Stays { kOwnerStays, kNobodyStays };
@@ -37,7 +39,7 @@ class MutexGhosts {
     return (seen & (kRepairing | kEpochMask)) != (P::epoch() & kEpochMask);
   }
 
-  // No ghosts, and the last release was no offer.
+  // No ghosts, the last release was no offer, and no sleeper starves.
   static bool settled(Object object) {
     const std::uint32_t cell = object.epoch().load(MemoryOrder::kAcquire);  // G4
     return (cell & ~kAdmittedMask) == (P::epoch() & kEpochMask);

@@ -35,7 +35,8 @@ struct WaitContext {
   bool spinning_failed = false;
   bool promoted = false;         // let itself in where order is not kept: asks for the next release
   std::uint32_t owner_seen = 0;  // when the last sleep at the gate began
-  std::uint32_t promotions = 0;  // sleeps at the gate that reached their bound under one owner
+  std::uint32_t asked_in_vain = 0;  // releases asked for, awake, that did not come in time
+  std::uint32_t promotions = 0;     // sleeps at the gate that reached their bound under one owner
 
   // The sleep has reached its bound. While one owner holds the lock, coming in is no use.
   void bound_reached(std::uint32_t owner) {

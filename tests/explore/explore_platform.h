@@ -61,6 +61,8 @@ class Mutation {
   virtual bool hides_fork() { return false; }
   // Sleeps whatever the cell holds.
   virtual bool ignores_value(const void* /*cell*/) { return false; }
+  // Sleeps for ever.
+  virtual bool drops_deadline(const void* /*cell*/, std::uint32_t /*bits*/) { return false; }
 };
 inline Mutation* mutation = nullptr;
 
@@ -170,6 +172,7 @@ struct ExplorePlatform {
     if (mutation != nullptr && mutation->ignores_value(&cell)) {
       expected = cell.load(MemoryOrder::kRelaxed);
     }
+    if (mutation != nullptr && mutation->drops_deadline(&cell, bitset)) deadline = nullptr;
     return World::active->futex_wait(&cell, expected, bitset, deadline);
   }
   static int futex_wake(const void* address, int count, std::uint32_t bitset) {

@@ -39,6 +39,7 @@ inline Budget budget_of(const Setting& setting) {
   budget.look_pauses = setting.look_pauses;
   budget.look_step = 1;
   budget.promoted_pauses = 1;
+  budget.asks_in_vain = 1;
   budget.promote_ns = setting.promote_ns;
   budget.local_hand_offs = setting.local_hand_offs;
   budget.lost_rounds = setting.lost_rounds;
@@ -142,6 +143,8 @@ class MutexUnderTest : public testing::MutexDriver<P, Algorithm, Host> {
   }
 
   void destroy() { poison(&cells_, sizeof cells_); }
+  // As a sleeper does that has asked for the lock in vain (courtesy.h).
+  void starve() { Base::Gated::Starving::ask(Base::view()); }
   void begin_with(std::uint32_t word) { cells_.word.store(word, MemoryOrder::kRelaxed); }
   void overwrite(std::uint32_t word) { (void)cells_.word.exchange(word, MemoryOrder::kRelease); }
   bool is_held() const { return (cells_.word.load(MemoryOrder::kRelaxed) & Layout::kHeld) != 0; }

@@ -62,6 +62,7 @@ class CasesOf {
     if (mode == WaitMode::kPark) add_parking(setting);
     if constexpr (Lock::kTimed) {
       add_timed(setting, all_in);
+      if (!Lock::Word::kOrdered) add_starving(setting);
       add_timed_queue(all_in);
       if (mode == WaitMode::kAdaptive) add_looks(setting);
     }
@@ -133,6 +134,13 @@ class CasesOf {
       promoting.promote_ns = 10'000'000'000;
       add("3 threads, promoted by time", S::rounds(promoting, 3, 1), timed(3, 1));
     }
+  }
+
+  void add_starving(const Setting& setting) {
+    add("a sleeper starves", S::starving(setting, "l"), timed(4, 1));
+    add("two sleepers starve", S::starving(setting, "ll"), timed(3, 1));
+    add("a sleeper starves, one gives up", S::starving(setting, "xl"), timed(3, 2));
+    add("a sleeper starves, one tries", S::starving(setting, "lt"), timed(3, 1));
   }
 
   void add_timed(const Setting& setting, const Setting& all_in) {

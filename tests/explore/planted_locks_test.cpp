@@ -52,6 +52,12 @@ struct GateStandsStill : Mutation {
   bool drops_update(const void* cell, Update) override { return cell == &gate<Lock>(); }
 };
 template <class Lock>
+struct NapsForEver : Mutation {
+  bool drops_deadline(const void* cell, std::uint32_t bits) override {
+    return cell == &word<Lock>() && bits == wake_bit::kNap;
+  }
+};
+template <class Lock>
 struct SleepsWithoutLooking : Mutation {
   bool ignores_value(const void* cell) override {
     return cell == &gate<Lock>() || cell == &word<Lock>();
@@ -310,6 +316,10 @@ void add_planted_lock_cases(std::vector<Case>& cases) {
 #define RELOCK_LOCK_ROW(ident, name, fair, idea) add_common<ident>(planted_in, name);
 #include "locks/lock_list.def"
 #undef RELOCK_LOCK_ROW
+  using TasMutex = MutexUnderTest<Tas>;
+  planted_in.add("a courtesy without an end/tas mutex",
+                 Scenarios<TasMutex>::starving(parking(1, planted<NapsForEver<TasMutex>>()), "l"),
+                 "lost wakeup");
   planted_in.add_word<TicketMutex>("ticket mutex");
   planted_in.add_word<QueueMutex>("qspinlock mutex");
   planted_in.add_queue<QueueMutex>("qspinlock mutex");

@@ -114,6 +114,18 @@ struct Scenarios {
     return program;
   }
 
+  // T0 wants the lock back at once, while those who slept meanwhile starve.
+  static Program starving(const Setting& setting, const char* who) {
+    Program program = crowd(setting, who);
+    program.threads.insert(program.threads.begin(), [] {
+      lock.lock();
+      lock.starve();
+      leave();
+      visit();
+    });
+    return program;
+  }
+
   // Each thread comes once, without data.
   static Program visits(const Setting& setting, int threads) {
     Program program = base(setting);
