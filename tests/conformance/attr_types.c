@@ -1,5 +1,6 @@
 // Attribute objects: what each setting makes of a mutex, one attribute used for many mutexes, and
 // combinations that glibc refuses.
+// conformance: any-lock
 #include "mutex_kinds.h"
 
 static const struct {

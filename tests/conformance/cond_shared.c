@@ -1,5 +1,6 @@
 // Process-shared condition variables: between processes with a shared mutex, and inside one process
 // with an ordinary mutex, which works because only this process uses both.
+// conformance: any-lock
 #include "check.h"
 #include "cond_support.h"
 

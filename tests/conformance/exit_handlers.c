@@ -1,5 +1,6 @@
 // Locks, condition variables and threads used by atexit handlers and by the destructor functions of
 // the program, some while other threads queue for the same mutexes.
+// conformance: any-lock
 #include "check.h"
 #include "hammer.h"
 

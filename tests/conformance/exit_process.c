@@ -2,6 +2,7 @@
 // Whatever the way it ends, the status is the right one and nothing is said about it.
 //
 // The program starts itself again for each ending, so that these are real starts and ends.
+// conformance: any-lock
 #include "check.h"
 #include "cond_support.h"
 

@@ -1,5 +1,6 @@
 // Starting other programs while threads contend: vfork and exec, posix_spawn, system, popen, and
 // two threads that fork at the same time.
+// conformance: any-lock
 #include "check.h"
 #include "hammer.h"
 

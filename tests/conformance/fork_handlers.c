@@ -1,6 +1,7 @@
 // A mutex that is taken in the prepare handler of fork and released in parent and child, while four
 // other threads are queued for it. Those threads do not exist in the child, which must nevertheless
 // be able to use the mutex, to start threads that contend for it, and to fork again.
+// conformance: any-lock
 #include "check.h"
 #include "hammer.h"
 

@@ -1,5 +1,6 @@
 // A C program, without a C++ library of its own, that later opens a C++ library which throws and
 // catches. Threads are cancelled before and after that, in C and in C++ frames.
+// conformance: any-lock
 #include "check.h"
 #include "hammer.h"
 

@@ -2,6 +2,7 @@
 //
 // A library that the program is linked with locks and runs threads in its constructor, before main,
 // and in its destructor, after it. The count goes on where the constructor left it.
+// conformance: any-lock
 #include "check.h"
 
 long lib_ctor_work(void);

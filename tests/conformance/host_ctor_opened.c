@@ -1,5 +1,6 @@
 // A library that locks and runs threads in its constructor is opened while the loader's own lock is
 // held, closed, and opened again; meanwhile other threads contend.
+// conformance: any-lock
 #include "check.h"
 #include "hammer.h"
 

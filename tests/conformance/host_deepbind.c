@@ -4,6 +4,7 @@
 //
 // A preloaded library may say on stderr what it does about the flag: with the argument `loud` that
 // is heard, otherwise not.
+// conformance: any-lock
 #include "check.h"
 
 #include <dlfcn.h>

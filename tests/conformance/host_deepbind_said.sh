@@ -2,6 +2,7 @@
 # Dropping RTLD_DEEPBIND changes what the program asked for, so it is said, once, on stderr.
 #
 # usage: host_deepbind_said.sh BUILD_DIR    (run by run.sh, once for each configuration)
+# conformance: any-lock
 
 set -u
 name=conformance/host_deepbind_said/${CONFIG:-default}

@@ -1,6 +1,7 @@
 // A program that closes every descriptor it does not know, as daemons do, and then gets the same
 // numbers for its own data files. While its threads contend, nobody else may write into them, move
 // their positions or close them.
+// conformance: any-lock
 #include "check.h"
 #include "cond_support.h"
 #include "hammer.h"

@@ -1,4 +1,5 @@
 // Locks that lived in a library which was closed after use, sometimes while they were held.
+// conformance: any-lock
 #include "check.h"
 #include "hammer.h"
 

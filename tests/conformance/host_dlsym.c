@@ -1,5 +1,6 @@
 // Lock functions that the program looks up with dlsym and calls through pointers, mixed with direct
 // calls on the same objects.
+// conformance: any-lock
 #include "check.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 // A program that asks dlvsym for a function by symbol version, and uses what it gets on the same
 // objects as its direct calls.
+// conformance: any-lock
 #include "check.h"
 
 #include <dlfcn.h>

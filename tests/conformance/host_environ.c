@@ -1,5 +1,6 @@
 // The program's arguments, name and environment are what they are without a preload: nothing that
 // happens at start-up may initialise the C library before it has been given them.
+// conformance: any-lock
 #include "check.h"
 
 #include <errno.h>

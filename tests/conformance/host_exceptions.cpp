@@ -1,5 +1,6 @@
 // C++ exceptions and thread cancellation pass through frames that hold locks; destructors release
 // them on the way, while other threads contend for the same locks.
+// conformance: any-lock
 #include "check.h"
 
 #include <condition_variable>

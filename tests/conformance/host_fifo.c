@@ -5,6 +5,7 @@
 // conformance: serial
 //
 // Prints the same lines where real-time scheduling is not permitted; all threads are ordinary then.
+// conformance: any-lock
 #include "check.h"
 #include "cond_support.h"
 

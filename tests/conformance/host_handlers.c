@@ -1,5 +1,6 @@
 // Signal dispositions, masks and the alternate stack are the program's: nobody sets them before
 // main, nobody changes them later, and a handler for a fault may jump out of it.
+// conformance: any-lock
 #include "check.h"
 #include "cond_support.h"
 #include "hammer.h"

@@ -4,6 +4,7 @@
 # run with the real one.
 #
 # usage: host_old_binary.sh BUILD_DIR    (run by run.sh, once for each configuration)
+# conformance: any-lock
 
 set -u
 build=$1

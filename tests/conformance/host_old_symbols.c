@@ -1,6 +1,7 @@
 // A program that was linked long ago asks for the symbol versions of that time: condition variables
 // of the first kind, and everything as it was before the thread library became part of the C
 // library. Those references must be caught as well as today's, every one of them.
+// conformance: any-lock
 #include "check.h"
 #include "hammer.h"
 

@@ -1,5 +1,6 @@
 // A program may define clock_gettime and the semaphore calls itself (test frameworks mock the
 // time). Its locks wait by the real time all the same, as they do inside the C library.
+// conformance: any-lock
 #include <semaphore.h>
 
 #include "check.h"

@@ -1,5 +1,6 @@
 // A program that brings its own malloc, guarded by a mutex and started by dlsym, so that the first
 // lock, the first dlsym and the first allocation happen inside each other, before any constructor.
+// conformance: any-lock
 #include "check.h"
 #include "hammer.h"
 

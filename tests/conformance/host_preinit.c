@@ -1,5 +1,6 @@
 // Locks that are used before the constructor of any library has run: functions in the preinit array
 // come before all of them.
+// conformance: any-lock
 #include "check.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

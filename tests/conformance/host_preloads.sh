@@ -4,6 +4,7 @@
 # jemalloc, tcmalloc. The output must be that of the same program with the other library alone.
 #
 # usage: host_preloads.sh BUILD_DIR    (run by run.sh, once for each configuration)
+# conformance: any-lock
 
 set -u
 build=$1

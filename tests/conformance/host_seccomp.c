@@ -1,5 +1,6 @@
 // A program in a sandbox: after a filter is in place, any system call beyond the few that glibc's
 // own locks and threads need ends the process. gettid and getpid are among the forbidden ones.
+// conformance: any-lock
 #include "check.h"
 #include "cond_support.h"
 #include "hammer.h"

@@ -1,5 +1,6 @@
 // Handlers on one signal stack that come in the middle of each other: the first waits for a lock
 // there, the second comes meanwhile. What the first has on its stack stays as it was.
+// conformance: any-lock
 #include <signal.h>
 
 #include "check.h"

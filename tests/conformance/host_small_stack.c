@@ -1,5 +1,6 @@
 // Threads that wait for a lock with little room left on their stacks: of the smallest size, most of
 // it used, and on a small signal stack.
+// conformance: any-lock
 #include <alloca.h>
 #include <limits.h>
 #include <signal.h>

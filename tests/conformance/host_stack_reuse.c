@@ -1,5 +1,6 @@
 // Lock objects of every type in one place of the stack, one after the other, thousands of them.
 // Most are never destroyed; each is contended by two threads; no state of one may reach the next.
+// conformance: any-lock
 #include "check.h"
 #include "cond_support.h"
 

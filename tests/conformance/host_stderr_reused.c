@@ -1,5 +1,6 @@
 // A program that closes all three standard descriptors gets their numbers for its own data. Nothing
 // may be written there: no warning, no log.
+// conformance: any-lock
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
 // Mutexes and readers-writer locks in every place a program keeps them: globals with and without an
 // initialiser, the stack, the heap, thread-local, read before the first call; and what init leaves.
+// conformance: any-lock
 #include "mutex_kinds.h"
 
 static pthread_mutex_t in_data = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,6 @@
 // Priority-inherit and priority-protect mutexes, by plain calls, and the two ceiling calls on every
 // kind of mutex. What needs a privilege is compared with the bare run only.
+// conformance: any-lock
 #include "mutex_kinds.h"
 
 #include <sched.h>

@@ -1,5 +1,6 @@
 // Process-shared mutexes of each type: the fields, the error codes, and two processes that exclude
 // each other; priority inheritance across processes as well.
+// conformance: any-lock
 #include "mutex_kinds.h"
 
 #include <sys/mman.h>

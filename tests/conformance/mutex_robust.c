@@ -1,5 +1,6 @@
 // Robust mutexes of each type inside one process: an owner that ends, recovery, and giving up on
 // it.
+// conformance: any-lock
 #include "mutex_kinds.h"
 
 typedef struct {

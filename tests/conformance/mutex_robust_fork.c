@@ -1,5 +1,6 @@
 // A robust, process-shared mutex whose owner process ends or is killed; with and without priority
 // inheritance. Two processes, one mutex.
+// conformance: any-lock
 #include "mutex_kinds.h"
 
 #include <signal.h>

@@ -18,6 +18,8 @@
 #
 # A program may say, in comment lines of its own:
 #   // conformance: skip=CONFIGPATTERN reason    (a shell pattern: *-profile)
+#   // conformance: any-lock                     (nothing in it depends on the lock: make test runs it
+#                                                with a few configurations, SLOW=1 with all)
 #   // conformance: args=ARGUMENTS
 #   // conformance: serial                       (never beside another program)
 #
@@ -85,6 +87,20 @@ source_of() {
 
 # directive FILE WORD: the rest of every `conformance: WORD...` line.
 directive() { sed -n "s,^ *\(//\|#\) *conformance: *$2,,p" "$1"; }
+
+# Enough for a program that says any-lock: the two ends of the family, the C library's, a profile.
+few_configs=" tas-adaptive cna-park glibc-adaptive glibc-profile tas-profile "
+
+# configs_of SOURCE: those of CONFIGS that a program is run with.
+configs_of() {
+  local config
+  for config in $CONFIGS; do
+    if [ -n "$FEW" ] && [[ $few_configs != *" $config "* ]] && directive "$1" any-lock | grep -q ''
+    then continue
+    fi
+    [ "$config" = bare ] || echo "$config"
+  done
+}
 
 skip_reason() {
   local source=$1 config=$2 pattern reason
@@ -163,8 +179,7 @@ report() {
 
 run_script() {
   local name=$1 source=$2 dir=$3 config reason
-  for config in $CONFIGS; do
-    [ "$config" = bare ] && continue
+  for config in $(configs_of "$source"); do
     reason=$(skip_reason "$source" "$config")
     if [ -n "$reason" ]; then
       echo "# skipped conformance/$name/$config - $reason"
@@ -196,8 +211,7 @@ run_program() {
     reason="$(status_word "$(<"$dir/bare.status")"): $(head -1 "$dir/bare.err")"
   fi
   report "$name" bare "$reason" "$dir"
-  for config in $CONFIGS; do
-    [ "$config" = bare ] && continue
+  for config in $(configs_of "$source"); do
     reason=$(skip_reason "$source" "$config")
     if [ -n "$reason" ]; then
       echo "# skipped conformance/$name/$config - $reason"
@@ -268,9 +282,11 @@ for word in "$@"; do
   esac
 done
 [ ${#names[@]} -gt 0 ] || mapfile -t names < <(all_names)
+FEW=
+[ -n "${CONFIGS:-}${SLOW:-}" ] || FEW=1
 CONFIGS=${CONFIGS:-$(default_configs $quick)}
 TIMEOUT=${TIMEOUT:-60}
-export BUILD_DIR CONFIGS TIMEOUT QUICK=$quick KEEP="${KEEP:-}"
+export BUILD_DIR CONFIGS FEW TIMEOUT QUICK=$quick KEEP="${KEEP:-}"
 unset LD_PRELOAD "${!RELOCK_@}"
 
 if [ "$CONFIGS" != bare ] && [ ! -r "$BUILD_DIR/librelock.so" ]; then

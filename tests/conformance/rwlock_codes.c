@@ -1,4 +1,5 @@
 // Readers-writer locks: the result of every call in every state, for every kind and initialiser.
+// conformance: any-lock
 #include "check.h"
 
 typedef struct {

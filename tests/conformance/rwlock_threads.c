@@ -1,5 +1,6 @@
 // Readers-writer locks under threads: who excludes whom, the read lock taken again while a writer
 // waits, writers that are not starved when they are preferred, giving up, and other processes.
+// conformance: any-lock
 #include "check.h"
 
 #include <sched.h>

@@ -1,5 +1,6 @@
 // The timed readers-writer calls: every clock and every time, on a free, a read and a written lock.
 // Other than a mutex, a readers-writer lock looks at the time before it looks at itself.
+// conformance: any-lock
 #include "check.h"
 
 static pthread_rwlock_t lock;

@@ -3,10 +3,12 @@
 //
 // main holds the lock, a waiter sleeps for it, main unlocks and locks again. With a first-in-
 // first-out lock the waiter comes first. Meant for RELOCK_WAIT=park, and a RELOCK_PROMOTE_US long
-// enough that no waiter asks for the lock because it has slept too long.
+// enough that no waiter asks for the lock because it has slept too long. All run on one CPU, the
+// waiters with a policy by which a woken thread does not preempt: so main goes on after its unlock.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +60,23 @@ struct Contest {
   atomic_int tid;
 };
 
+static void stay_on_one_cpu(void) {
+  cpu_set_t allowed, one;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &allowed)) ++cpu;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+static void do_not_preempt(void) {
+  const struct sched_param none = {0};
+  sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
 static void* wait_for_it(void* argument) {
+  do_not_preempt();
   struct Contest* contest = argument;
   contest->tid = (int)syscall(SYS_gettid);
   contest->lock(contest->mutex);
@@ -116,6 +134,7 @@ struct SpinWaiter {
 };
 
 static void* wait_for_spin(void* argument) {
+  do_not_preempt();
   struct SpinWaiter* waiter = argument;
   waiter->tid = (int)syscall(SYS_gettid);
   pthread_spin_lock(waiter->lock);
@@ -191,6 +210,7 @@ static void show_library(const char* path) {
 
 int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
+  stay_on_one_cpu();
   show("global", &global, lock_there);
   show("local", &local, lock_there);
   show("row[1]", &row[1], lock_there);

@@ -52,10 +52,10 @@ try "$RELOCK" top --once --interval 0.5 "$pid"
 expect_match "top --once: a process" "$code:$err:$(head -n 1 <<<"$out")" \
   "0::relock top: contend\[$pid\] running, *"
 expect_match "top --once: the rates are those of the interval" "$(sed -n 3p <<<"$out")" \
-  "locks by time waited, rates over the last [56]?? ms"
+  "locks by time waited, rates over the last [5-9]?? ms"
 # Three threads take turns with hot_lock, so two always wait: 2 s for each second.
 expect_match "top --once: the hot lock, two threads waiting for it" "$(row hot_lock)" \
-  *"  [12].[890]? s "*"mutex hot_lock (contend)"
+  *"  [12].?? s "*"mutex hot_lock (contend)"
 expect "top --once: it comes first, the calm one second" \
   "$(sed -n '6,7s/.* mutex \([a-z_]*\) .*/\1/p' <<<"$out")" "hot_lock
 calm_lock"
