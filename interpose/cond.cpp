@@ -69,7 +69,7 @@ void cancelled(void* argument) {
     (void)wait.node->parker.wait(nullptr);  // posted, or about to be; no longer cancellable
     Condition::hand_back(wait.cond, *wait.node);
   }
-  if (wait.record != nullptr) wait.record->end(RELOCK_WAIT_CANCELLED, 0);
+  if (wait.record != nullptr) wait.record->end(RELOCK_WAIT_CANCELLED);
   (void)reacquire(wait);
 }
 
@@ -95,11 +95,10 @@ int park(Wait& wait, const Timeout* timeout) {
 
 int wait_recorded(Wait& wait, const Timeout* timeout) {
   if (likely(!g_runtime.recording)) return park(wait, timeout);
-  RecordedWait record(wait.cond.address(), RELOCK_KIND_COND, nullptr);
+  RecordedWait record({wait.cond.address(), RELOCK_KIND_COND, nullptr, nullptr}, true);
   wait.record = &record;
-  record.begin();
   const int result = park(wait, timeout);
-  record.end(result == 0 ? RELOCK_WAIT_ACQUIRED : RELOCK_WAIT_TIMED_OUT, 0);
+  record.end(result == 0 ? RELOCK_WAIT_ACQUIRED : RELOCK_WAIT_TIMED_OUT);
   return result;
 }
 
@@ -182,12 +181,16 @@ int wait_glibcs(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* tim
                : real().pthread_cond_clockwait(cond, mutex, timeout->clock, timeout->when);
   };
   if (likely(!g_runtime.recording)) return wait();
-  RecordedWait record(cond, RELOCK_KIND_COND, nullptr);
-  record.begin();
-  const int result = wait();
-  record.end(result == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_ACQUIRED, 0);
   const MutexView view(mutex);
-  if (!view.is_robust()) ++view.acquisitions();  // glibc re-acquired it inside
+  const bool records = view.keeps_records();
+  // glibc lets go of the mutex inside, and takes it again.
+  const ReportedRelease told(mutex, records ? &view.mark() : nullptr,
+                             records ? &view.record() : nullptr);
+  told.report();
+  RecordedWait record({cond, RELOCK_KIND_COND, nullptr, nullptr}, true);
+  const int result = wait();
+  record.end(result == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_ACQUIRED);
+  if (records) note_acquisition({mutex, RELOCK_KIND_MUTEX, &view.mark(), &view.record()});
   return result;
 }
 

@@ -49,6 +49,14 @@ inline MutexService service_of(MutexView mutex) {
   return known_mutex(mutex);
 }
 
+// A robust mutex has its list link where records are; a process-shared one is touched by processes
+// that know nothing of them.
+inline RecordedObject recorded(MutexView mutex) {
+  const bool keeps = mutex.keeps_records();
+  return {mutex.address(), RELOCK_KIND_MUTEX, keeps ? &mutex.mark() : nullptr,
+          keeps ? &mutex.record() : nullptr};
+}
+
 int acquire_contended(MutexView mutex, const Timeout* timeout, const void* site) {
   Deadline deadline;
   WaitContext<LinuxPlatform> context{nullptr};
@@ -63,11 +71,10 @@ int acquire_contended(MutexView mutex, const Timeout* timeout, const void* site)
   if (likely(!g_runtime.recording)) {
     return service.backend->lock_slow(mutex, context) == Acquire::kAcquired ? 0 : ETIMEDOUT;
   }
-  RecordedWait wait(mutex.address(), RELOCK_KIND_MUTEX, &mutex.mark());
+  RecordedWait wait(recorded(mutex), false);
   context.observer = &wait;
   const bool acquired = service.backend->lock_slow(mutex, context) == Acquire::kAcquired;
-  wait.end(acquired ? RELOCK_WAIT_ACQUIRED : RELOCK_WAIT_TIMED_OUT,
-           acquired ? mutex.acquisitions() + 1 : 0);
+  wait.end(acquired ? RELOCK_WAIT_ACQUIRED : RELOCK_WAIT_TIMED_OUT);
   return acquired ? 0 : ETIMEDOUT;
 }
 
@@ -78,7 +85,7 @@ inline int acquire(MutexView mutex, const Timeout* timeout, const void* site) {
 }
 
 inline void count_acquisition(MutexView mutex) {
-  if (unlikely(g_runtime.recording)) ++mutex.acquisitions();
+  if (unlikely(g_runtime.recording)) note_acquisition(recorded(mutex));
 }
 
 // `users`: 1, or 0 for a condition variable's waiter, who has stayed counted.
@@ -137,15 +144,20 @@ void release(MutexView mutex, std::uint32_t users) {
 }
 
 void release_and_report(MutexView mutex, std::uint32_t users) {
-  const std::uint32_t ticket = g_runtime.recording ? take_mark(mutex.mark()) : 0;
+  if (likely(!g_runtime.recording) || likely(!release_is_reported(mutex.mark()))) {
+    return release(mutex, users);
+  }
+  const ReportedRelease told(mutex.address(), &mutex.mark(), &mutex.record());
   release(mutex, users);
-  report_release(ticket);
+  told.report();
 }
 
 // ---- glibc's mutexes, recorded ----
 
-LinuxAtomic32* mark_of_glibcs(MutexView mutex) {
-  return mutex.keeps_records() ? &mutex.mark() : nullptr;
+// What a wait that ended with `error` came to; a robust mutex is acquired with EOWNERDEAD as well.
+RelockWaitOutcome outcome_of(int error) {
+  if (error == ETIMEDOUT) return RELOCK_WAIT_TIMED_OUT;
+  return error == 0 || error == EOWNERDEAD ? RELOCK_WAIT_ACQUIRED : RELOCK_WAIT_CANCELLED;
 }
 
 // By another thread. In a robust mutex the word holds the owner's tid and flags.
@@ -168,14 +180,11 @@ int lock_glibcs(MutexView mutex, const Timeout* timeout) {
               : looks_held(mutex) ? EBUSY
                                   : lock();
   if (error == EBUSY) {
-    RecordedWait wait(object, RELOCK_KIND_MUTEX, mark_of_glibcs(mutex));
-    wait.begin();
+    RecordedWait wait(recorded(mutex), true);
     error = lock();
-    const bool counted = error == 0 && mutex.keeps_records();
-    wait.end(error == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_ACQUIRED,
-             counted ? mutex.acquisitions() + 1 : 0);
+    wait.end(outcome_of(error));
   }
-  if (error == 0 && mutex.keeps_records()) ++mutex.acquisitions();
+  if (error == 0 && mutex.keeps_records()) note_acquisition(recorded(mutex));
   return error;
 }
 
@@ -183,15 +192,17 @@ int trylock_glibcs(MutexView mutex) {
   const int error = real().pthread_mutex_trylock(mutex.object());
   if (!g_runtime.recording) return error;
   if (error == EBUSY) report_try_failed(mutex.address(), RELOCK_KIND_MUTEX);
-  if (error == 0 && mutex.keeps_records()) ++mutex.acquisitions();
+  if (error == 0 && mutex.keeps_records()) note_acquisition(recorded(mutex));
   return error;
 }
 
 int unlock_glibcs(MutexView mutex) {
-  const bool marked = g_runtime.recording && mutex.keeps_records();
-  const std::uint32_t ticket = marked ? take_mark(mutex.mark()) : 0;
+  if (!g_runtime.recording || !mutex.keeps_records() || !release_is_reported(mutex.mark())) {
+    return real().pthread_mutex_unlock(mutex.object());
+  }
+  const ReportedRelease told(mutex.address(), &mutex.mark(), &mutex.record());
   const int error = real().pthread_mutex_unlock(mutex.object());
-  report_release(ticket);
+  told.report();
   return error;
 }
 
@@ -216,6 +227,16 @@ int reacquire_glibcs_after_wait(MutexView mutex) {
 
 // ---- off the fast path ----
 
+// What the fast path would have served, were it not recorded.
+inline bool recorded_normal(MutexView mutex) {
+  return g_runtime.recording && !g_runtime.mutex_is_glibcs && mutex.is_normal();
+}
+
+__attribute__((noinline)) int note_known(MutexView mutex) {
+  note_known_acquisition(recorded(mutex));
+  return 0;
+}
+
 __attribute__((noinline)) int lock_any(pthread_mutex_t* object, const void* site) {
   MutexView mutex(object);
   if (mutex_is_glibcs(mutex)) return lock_glibcs(mutex, nullptr);
@@ -225,6 +246,13 @@ __attribute__((noinline)) int lock_any(pthread_mutex_t* object, const void* site
 // The rest of pthread_mutex_lock, which reaches it by a jump: so the return address is the
 // program's, and the fast path needs no frame to pass it on.
 __attribute__((noinline)) int lock_called(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (recorded_normal(mutex) && likely(take_free(mutex))) {
+    set_owner(mutex, thread_id());
+    ++mutex.users();
+    if (count_acquisition(mutex.record(), mutex.mark())) return note_known(mutex);
+    return 0;
+  }
   return lock_any(object, __builtin_return_address(0));
 }
 
@@ -235,6 +263,10 @@ __attribute__((noinline)) int trylock_any(pthread_mutex_t* object) {
 
 __attribute__((noinline)) int unlock_any(pthread_mutex_t* object) {
   MutexView mutex(object);
+  if (recorded_normal(mutex)) {
+    release_and_report(mutex, 1);
+    return 0;
+  }
   if (mutex_is_glibcs(mutex)) return unlock_glibcs(mutex);
   if (!mutex_may_unlock(mutex)) return EPERM;
   if (mutex.type() == PTHREAD_MUTEX_RECURSIVE_NP && --mutex.count() != 0) return 0;

@@ -11,7 +11,7 @@
 //  20  ours      gate: sequence number that passive waiters sleep on
 //  24  ours      epoch: of the last contention; bit 31 under repair, bit 30 last release an offer
 //  28  ours      tuning: bits 0-15 learned spin allowance
-//  32  ours      acquisitions, counted while profiling
+//  32  ours      record: acquisitions and the owner's node, while profiling (recording.h)
 //  36  ours      mark: ticket of a recorded waiter; who releases the lock reports itself
 // With RELOCK_LOCK=glibc only 32 and 36 are used, and never on a robust mutex, whose list link is
 // there.
@@ -28,7 +28,7 @@
 //  24 __cur_writer  tid of the writer        glibc's meaning
 //  28 __shared      process-shared           glibc's meaning
 //  48 __flags       preference               glibc's meaning
-//  40 mark, 44 acquisitions, counted while profiling: ours, with glibc's lock as well
+//  40 mark, 44 record (reads, writes, node), while profiling: ours, with glibc's lock as well
 #pragma once
 
 #include <cstddef>
@@ -52,15 +52,13 @@ class MutexView {
   Atomic32& gate() const { return cell(kGate); }
   Atomic32& epoch() const { return cell(kEpoch); }
   Atomic32& tuning() const { return cell(kTuning); }
+  Atomic32& record() const { return cell(kRecord); }
   Atomic32& mark() const { return cell(kMark); }
   Atomic32& kind_cell() const { return cell(16); }
 
   // Plain: only the owner writes these while others may wait.
   std::uint32_t& count() const { return *reinterpret_cast<std::uint32_t*>(bytes_ + 4); }
   std::uint32_t& users() const { return *reinterpret_cast<std::uint32_t*>(bytes_ + 12); }
-  std::uint32_t& acquisitions() const {
-    return *reinterpret_cast<std::uint32_t*>(bytes_ + kAcquisitions);
-  }
   int kind() const { return *reinterpret_cast<const int*>(bytes_ + 16); }
 
   // Normal, as static initialisers and most programs have it; elision and rule bits do not matter.
@@ -72,7 +70,9 @@ class MutexView {
   // A robust mutex has its list link where mark and counter are; a process-shared one is touched by
   // processes that know nothing of them.
   bool keeps_records() const { return (kind() & (kRobustBit | kSharedBit)) == 0; }
-  std::uint32_t recorded_acquisitions() const { return keeps_records() ? acquisitions() : 0; }
+  std::uint32_t recorded_acquisitions() const {
+    return keeps_records() ? record().load(MemoryOrder::kRelaxed) >> 8 : 0;
+  }
   int type() const { return kind() & kTypeMask; }
 
   const void* address() const { return bytes_; }
@@ -93,7 +93,7 @@ class MutexView {
   static constexpr std::size_t kGate = 20;
   static constexpr std::size_t kEpoch = 24;
   static constexpr std::size_t kTuning = 28;
-  static constexpr std::size_t kAcquisitions = 32;
+  static constexpr std::size_t kRecord = 32;
   static constexpr std::size_t kMark = 36;
 
   static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0);
@@ -165,15 +165,27 @@ class RwlockView {
   LinuxAtomic32& writer() const { return cell(24); }
   LinuxAtomic32& head_gate() const { return cell(32); }
   LinuxAtomic32& mark() const { return cell(40); }
-  LinuxAtomic32& acquisitions() const { return cell(44); }
+  // Bits 19-31 reads, 7-18 writes, each modulo its range; bits 0-6 node of the latest owner plus 1.
+  LinuxAtomic32& record() const { return cell(44); }
 
   bool is_shared() const { return data().__shared != 0; }
+  std::uint32_t recorded_reads() const { return recorded() / kOneRead; }
+  std::uint32_t recorded_writes() const {
+    return recorded() / kOneWrite & ((1u << kWriteBits) - 1);
+  }
   bool prefers_writers() const {
     return data().__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
   }
   pthread_rwlock_t* object() const { return reinterpret_cast<pthread_rwlock_t*>(bytes_); }
 
+  static constexpr unsigned kReadBits = 13;
+  static constexpr unsigned kWriteBits = 12;
+  static constexpr std::uint32_t kOneWrite = 1u << 7;
+  static constexpr std::uint32_t kOneRead = kOneWrite << kWriteBits;
+  static constexpr std::uint32_t kNodeBits = kOneWrite - 1;
+
  private:
+  std::uint32_t recorded() const { return is_shared() ? 0 : record().load(MemoryOrder::kRelaxed); }
   static_assert(offsetof(pthread_rwlock_t, __data.__readers) == 0);
   static_assert(offsetof(pthread_rwlock_t, __data.__cur_writer) == 24);
   static_assert(offsetof(pthread_rwlock_t, __data.__shared) == 28);

@@ -2,15 +2,14 @@
 // (librelock-profile.so, C++ with libunwind and spdlog). Plain C types; both sides check `version`.
 //
 // How one contended wait is recorded:
-//   1. A thread that must wait calls wait_begin() when its wait has become long enough to sample
-//      (before it first sleeps). The recorder may take the waiter's stack; it returns a ticket
-//      (never 0) or 0 for "not sampled".
+//   1. A thread that must wait calls wait_begin(). It learns the lock's row and, if the wait is
+//      drawn as a sample, a ticket; its stack has then been taken, while it waits.
 //   2. The interposer writes the ticket into the object's mark. The thread that releases the lock
 //      sees the mark before its release, clears it, and calls released(ticket) AFTER the release:
 //      the recorder takes the blocker's stack. No stack is ever taken inside a critical section.
-//   3. When the waiter owns the lock it calls wait_end() with the time it waited. Steps 2 and 3 may
-//      come in either order; the recorder joins them by ticket. A ticket whose release was never
-//      seen (timed out, lost mark) is recorded without a blocker.
+//   3. After its wait the waiter calls wait_end() with what it measured; short waits are told of
+//      after the waiter has let go of the lock again, so that they cost the critical section
+//      nothing. Steps 2 and 3 may come in either order; the recorder joins them by ticket.
 // wait_end() is called for EVERY contended wait, sampled (ticket != 0) or not, so counts and total
 // times are exact.
 #pragma once
@@ -22,7 +21,7 @@
 extern "C" {
 #endif
 
-enum { RELOCK_PROFILER_VERSION = 1 };
+enum { RELOCK_PROFILER_VERSION = 2 };
 
 enum RelockObjectKind {
   RELOCK_KIND_MUTEX = 0,
@@ -39,6 +38,45 @@ enum RelockWaitOutcome {
   RELOCK_WAIT_CANCELLED = 2
 };
 
+/* Where the owner before ran, as seen from the waiter that got the lock after it. */
+enum RelockHandOff {
+  RELOCK_HANDOFF_UNKNOWN = 0,
+  RELOCK_HANDOFF_WITHIN = 1,
+  RELOCK_HANDOFF_ACROSS = 2
+};
+
+/* A wait that has begun. lock: the recorder's row + 1, 0 none. ticket: below 2^31, 0 not drawn. */
+struct RelockWait {
+  uint32_t lock;
+  uint32_t ticket;
+};
+
+/* What a waiter asks. */
+struct RelockWaitBegin {
+  const void* object;
+  uint8_t kind; /* RelockObjectKind */
+  bool fresh;   /* nobody has waited for the object since it was made, so that what is known of its
+                   address is of another one */
+  bool again;   /* no wait for another object came since this thread asked last */
+  /* Given: waits since then that were known not to be drawn. Answered: so many further waits of
+     this thread for the object may begin without asking, unless another object comes between. */
+  uint32_t undrawn;
+  uint32_t chance; /* answered: with which this wait and those were drawn, of 2^32 - 1 */
+};
+
+/* A wait that has ended. acquisitions: the object's counter with this one counted, 0 unknown. */
+struct RelockWaitEnd {
+  const void* object;
+  struct RelockWait wait;
+  uint64_t wait_ns;
+  uint64_t acquisitions;
+  uint8_t kind;     /* RelockObjectKind */
+  uint8_t outcome;  /* RelockWaitOutcome */
+  uint8_t hand_off; /* RelockHandOff */
+  uint8_t slept;
+  uint8_t unreleased; /* no release will be reported for the ticket */
+};
+
 /* What the interposer tells the recorder when it opens it. Strings live as long as the process. */
 struct RelockHost {
   uint32_t version;
@@ -52,6 +90,9 @@ struct RelockHost {
   const char* spin_lock_name;
   const char* rwlock_name;
   const char* wait_name; /* spin, park or adaptive */
+  uint32_t nodes;        /* NUMA nodes that hand-offs are told apart by, at least 1 */
+  /* The counters of objects have this many bits and wrap around; 0: 64. By RelockObjectKind. */
+  uint8_t counter_bits[8];
   /* The counter of a live object in a loaded library's data, asked for at the end; null: unknown.
    */
   uint64_t (*acquisitions)(const void* object, int kind);
@@ -66,13 +107,16 @@ struct RelockHost {
    that the program can see, or changes errno. */
 struct RelockProfiler {
   uint32_t version;
-  /* A waiter, not inside the critical section. now_ns: CLOCK_MONOTONIC. */
-  uint32_t (*wait_begin)(const void* object, int kind, uint64_t now_ns);
-  /* The waiter after its wait. acquisitions: the object's counter, 0 when unknown. */
-  void (*wait_end)(const void* object, int kind, uint32_t ticket, uint64_t wait_ns, int outcome,
-                   uint64_t acquisitions);
+  /* A waiter, not inside the critical section. */
+  struct RelockWait (*wait_begin)(struct RelockWaitBegin* begin);
+  /* The waiter after its wait; the object may be gone. */
+  void (*wait_end)(const struct RelockWaitEnd* end);
   /* The thread that released a marked object, after the release; object may be gone. */
   void (*released)(uint32_t ticket);
+  /* A hold that was drawn, after the release. It stands for `weight` acquisitions. */
+  void (*held)(const void* object, int kind, uint64_t hold_ns, uint32_t weight);
+  /* Now and then: what the object's counter says, before it wraps around. */
+  void (*counted)(const void* object, int kind, uint64_t acquisitions);
   /* A trylock that failed. */
   void (*try_failed)(const void* object, int kind);
   /* init/destroy of an object: names it by `site` (return address of the init call), and separates
@@ -82,6 +126,15 @@ struct RelockProfiler {
   /* Called by a waiter before it sleeps, at most about once per interval: writes the interval log
      if it is due. */
   void (*tick)(uint64_t now_ns);
+  /* Makes the file now. leaving: the process is about to change its root or user, or to lock itself
+     in, and what can be found out about it is found out. */
+  void (*prepare)(bool leaving);
+  /* A waiter that has begun to wait is about to sleep: its wait will be a long one, and may be
+     drawn now. `chance` as answered by wait_begin. Returns the wait's ticket. */
+  uint32_t (*wait_sleeps)(const struct RelockWait* wait, uint32_t chance);
+  /* A seccomp filter comes into force: from here on nothing but futex may be called, with
+     stacks_work also rt_sigprocmask and mmap. Holds for children as well. */
+  void (*sandboxed)(bool stacks_work);
   /* In the child after fork, before any other call there: drop state, new file at first need. */
   void (*fork_child)(void);
   /* At normal exit: final counts and the log. Recording may go on in other threads meanwhile. */

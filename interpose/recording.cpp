@@ -1,6 +1,7 @@
 #include "interpose/recording.h"
 
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 
 #include <dlfcn.h>
@@ -15,7 +16,8 @@ namespace {
 constexpr std::size_t kSpinRecords = 4096;
 SpinRecord g_spin_records[kSpinRecords];
 
-void take_stack(WaitObserver* observer) { static_cast<RecordedWait*>(observer)->begin(); }
+// Waits shorter than this are told of after the release.
+constexpr std::uint64_t kShortNs = 50000;
 
 // The recorder lies beside this library.
 bool plugin_path(char* path, std::size_t size) {
@@ -35,18 +37,16 @@ bool plugin_path(char* path, std::size_t size) {
 std::uint64_t acquisitions_of(const void* object, int kind) {
   auto* address = const_cast<void*>(object);
   switch (kind) {
-    case RELOCK_KIND_MUTEX: {
+    case RELOCK_KIND_MUTEX:
       return MutexView(static_cast<pthread_mutex_t*>(address)).recorded_acquisitions();
-    }
     case RELOCK_KIND_SPIN: {
-      const SpinRecord* record = spin_record(object);
-      return record == nullptr ? 0 : record->acquisitions.load(MemoryOrder::kRelaxed);
+      const SpinRecord* spin = spin_record(object);
+      return spin == nullptr ? 0 : acquisitions_in(spin->record.load(MemoryOrder::kRelaxed));
     }
     case RELOCK_KIND_RWLOCK_READ:
-    case RELOCK_KIND_RWLOCK_WRITE: {
-      const RwlockView rwlock(static_cast<pthread_rwlock_t*>(address));
-      return rwlock.is_shared() ? 0 : rwlock.acquisitions().load(MemoryOrder::kRelaxed);
-    }
+      return RwlockView(static_cast<pthread_rwlock_t*>(address)).recorded_reads();
+    case RELOCK_KIND_RWLOCK_WRITE:
+      return RwlockView(static_cast<pthread_rwlock_t*>(address)).recorded_writes();
     default:
       return 0;
   }
@@ -69,6 +69,12 @@ RelockHost host_description() {
   host.spin_lock_name = lock_name(g_runtime.spin_kind);
   host.rwlock_name = rwlock_name(options.rwlock);
   host.wait_name = wait_mode_name(options.wait);
+  host.nodes =
+      g_runtime.topology.nodes > 1 ? static_cast<std::uint32_t>(g_runtime.topology.nodes) : 1;
+  host.counter_bits[RELOCK_KIND_MUTEX] = kCountBits;
+  host.counter_bits[RELOCK_KIND_SPIN] = kCountBits;
+  host.counter_bits[RELOCK_KIND_RWLOCK_READ] = RwlockView::kReadBits;
+  host.counter_bits[RELOCK_KIND_RWLOCK_WRITE] = RwlockView::kWriteBits;
   host.acquisitions = acquisitions_of;
   host.standard_error_is_the_same = standard_error_is_the_same;
   host.clock_ns = clock_ns;
@@ -83,34 +89,225 @@ void say_no_profile(const char* why) {
   say(line.data);
 }
 
-}  // namespace
-
-RecordedWait::RecordedWait(const void* object, RelockObjectKind kind, LinuxAtomic32* mark)
-    : WaitObserver{take_stack},
-      object_(object),
-      kind_(kind),
-      mark_(mark),
-      since_ns_(LinuxPlatform::now_ns()) {}
-
-void RecordedWait::begin() {
-  if (begun_) return;
-  begun_ = true;
-  const std::uint64_t now = static_cast<std::uint64_t>(LinuxPlatform::now_ns());
-  tell_recorder([=, this](const RelockProfiler& recorder) {
-    ticket_ = recorder.wait_begin(object_, kind_, now);
-    recorder.tick(now);
-  });
-  if (ticket_ == 0 || mark_ == nullptr) return;
-  std::uint32_t none = 0;
-  (void)mark_->compare_exchange(none, ticket_, MemoryOrder::kRelaxed);
+// A copy is told, since the recorder's own locks may bring this thread here again.
+void tell_wait() {
+  const RelockWaitEnd wait = t_record.wait;
+  t_record.due &= ~kWaitDue;
+  tell_recorder([&](const RelockProfiler& recorder) { recorder.wait_end(&wait); });
 }
 
-void RecordedWait::end(RelockWaitOutcome outcome, std::uint64_t acquisitions) {
-  const std::int64_t waited = LinuxPlatform::now_ns() - since_ns_;
-  const std::uint64_t wait_ns = waited < 0 ? 0 : static_cast<std::uint64_t>(waited);
-  tell_recorder([=, this](const RelockProfiler& recorder) {
-    recorder.wait_end(object_, kind_, ticket_, wait_ns, outcome, acquisitions);
+// Keeps a signal handler, which may lock and unlock, away from a half written record.
+class RecordChange {
+ public:
+  RecordChange() : entered_(t_record.changing == 0) {
+    if (entered_) t_record.changing = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);  // pairs with the handler's look at `changing`
+  }
+  ~RecordChange() {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);  // pairs with the handler's look at `changing`
+    if (entered_) t_record.changing = 0;
+  }
+  RecordChange(const RecordChange&) = delete;
+  RecordChange& operator=(const RecordChange&) = delete;
+  bool entered() const { return entered_; }
+
+ private:
+  bool entered_;
+};
+
+std::uint32_t random_up_to(std::uint32_t limit) {
+  std::uint32_t state = t_record.random;
+  if (state == 0) state = LinuxPlatform::slot_hint() | 1u;
+  state ^= state << 13;
+  state ^= state >> 17;
+  state ^= state << 5;
+  t_record.random = state;
+  return static_cast<std::uint32_t>((std::uint64_t{state} * limit) >> 32) + 1;
+}
+
+// Every hold of a lock that was taken seldom, one in 64 of one that was taken often.
+std::uint32_t hold_weight(std::uint32_t count) { return count < 256 ? 1 : count < 16384 ? 8 : 64; }
+
+void put_hold(const Hold& hold) {
+  const RecordChange change;
+  if (!change.entered()) return;
+  int place = 0;
+  while (place < kHolds - 1 && (t_record.due & kHoldDue << place) != 0) ++place;
+  t_record.holds[place] = hold;
+  t_record.due |= kHoldDue << place;
+}
+
+// The hold of `object` that began when its record said `record`, if it is timed; weight 0: not.
+Hold take_hold(const void* object, const LinuxAtomic32* record) {
+  const RecordChange change;
+  if (!change.entered()) return {};
+  for (int place = 0; place < kHolds; ++place) {
+    Hold& hold = t_record.holds[place];
+    if ((t_record.due & kHoldDue << place) == 0 || hold.object != object) continue;
+    t_record.due &= ~(kHoldDue << place);
+    // Another thread has let go of it and had it since, as normal mutexes allow.
+    if (record != nullptr && record->load(MemoryOrder::kRelaxed) != hold.record) return {};
+    return hold;
+  }
+  return {};
+}
+
+// Whether it is the lock that this thread asked about last.
+bool is_asked_about(const RecordedObject& object) {
+  return t_record.waited_for == object.address &&
+         t_record.kind == static_cast<std::uint32_t>(object.kind);
+}
+
+}  // namespace
+
+__thread ThreadRecord t_record __attribute__((tls_model("initial-exec")));
+
+RecordedWait::RecordedWait(const RecordedObject& object, bool blocks)
+    : WaitObserver{&before_sleep}, object_(object), since_(ticks()) {
+  if ((t_record.due & kWaitDue) != 0) tell_wait();
+  if (t_record.undrawn == 0 || !is_asked_about(object)) {
+    ask();
+  } else {
+    --t_record.undrawn;
+    ++t_record.passed;
+    begun_.lock = t_record.lock;
+  }
+  chance_ = t_record.chance;
+  if (blocks) before_sleep(this);
+}
+
+void RecordedWait::ask() {
+  LinuxAtomic32* const mark_cell = object_.mark;
+  // Relaxed: a mark carries nothing but itself.
+  const bool fresh = mark_cell != nullptr &&
+                     (mark_cell->load(MemoryOrder::kRelaxed) & kKnown) == 0 &&
+                     (mark_cell->fetch_or(kKnown, MemoryOrder::kRelaxed) & kKnown) == 0;
+  RelockWaitBegin begin{object_.address, static_cast<std::uint8_t>(object_.kind),
+                        fresh,           is_asked_about(object_),
+                        t_record.passed, 0};
+  tell_recorder([&](const RelockProfiler& recorder) { begun_ = recorder.wait_begin(&begin); });
+  t_record.waited_for = mark_cell != nullptr ? object_.address : nullptr;
+  t_record.kind = static_cast<std::uint32_t>(object_.kind);
+  t_record.lock = begun_.lock;
+  t_record.undrawn = begin.undrawn;
+  t_record.chance = begin.chance;
+  t_record.passed = 0;
+  mark();
+}
+
+// Leaves the ticket where the next release will find it. One waiter at a time can.
+void RecordedWait::mark() {
+  if (begun_.ticket == 0 || object_.mark == nullptr || marked_) return;
+  std::uint32_t none = kKnown;
+  marked_ = object_.mark->compare_exchange(none, kKnown | begun_.ticket, MemoryOrder::kRelaxed);
+}
+
+void RecordedWait::before_sleep(WaitObserver* self) {
+  auto& wait = *static_cast<RecordedWait*>(self);
+  wait.slept_ = true;
+  tell_recorder([&](const RelockProfiler& recorder) {
+    wait.begun_.ticket = recorder.wait_sleeps(&wait.begun_, wait.chance_);
+    if (g_runtime.options.log_interval_s != 0) {
+      recorder.tick(static_cast<std::uint64_t>(LinuxPlatform::now_ns()));
+    }
   });
+  wait.mark();
+}
+
+void RecordedWait::end(RelockWaitOutcome outcome, std::uint64_t acquisitions,
+                       RelockHandOff hand_off) {
+  RelockWaitEnd end;
+  end.wait_ns = ticks_to_ns(since_, ticks());
+  end.object = object_.address;
+  end.wait = begun_;
+  end.acquisitions = acquisitions;
+  end.kind = static_cast<std::uint8_t>(object_.kind);
+  end.outcome = static_cast<std::uint8_t>(outcome);
+  end.hand_off = static_cast<std::uint8_t>(hand_off);
+  end.slept = slept_ ? 1 : 0;
+  end.unreleased = marked_ ? 0 : 1;
+  if (marked_) {
+    // Nobody has taken the mark: the lock became free before it was there, or without a release.
+    std::uint32_t own = kKnown | begun_.ticket;
+    if (object_.mark->compare_exchange(own, kKnown, MemoryOrder::kRelaxed)) end.unreleased = 1;
+  }
+  if (outcome == RELOCK_WAIT_ACQUIRED && end.wait_ns < kShortNs && object_.mark != nullptr) {
+    const RecordChange change;
+    if (change.entered() && (t_record.due & kWaitDue) == 0) {
+      t_record.wait = end;
+      t_record.due |= kWaitDue;
+      return;
+    }
+  }
+  tell_recorder([&](const RelockProfiler& recorder) { recorder.wait_end(&end); });
+}
+
+void RecordedWait::end(RelockWaitOutcome outcome) {
+  if (outcome != RELOCK_WAIT_ACQUIRED || object_.record == nullptr) {
+    return end(outcome, 0, RELOCK_HANDOFF_UNKNOWN);
+  }
+  const std::uint32_t record = object_.record->load(MemoryOrder::kRelaxed);
+  end(outcome, acquisitions_in(record + kOneAcquisition), hand_off_from(record & kNodeBits));
+}
+
+RelockHandOff hand_off_from(std::uint32_t node_before) {
+  if (g_runtime.topology.nodes <= 1) return RELOCK_HANDOFF_WITHIN;
+  if (node_before == 0) return RELOCK_HANDOFF_UNKNOWN;
+  return node_before == own_node() ? RELOCK_HANDOFF_WITHIN : RELOCK_HANDOFF_ACROSS;
+}
+
+std::uint32_t own_node() { return static_cast<std::uint32_t>(LinuxPlatform::node()) + 1; }
+
+void report_count(const void* object, RelockObjectKind kind, std::uint64_t acquisitions) {
+  tell_recorder(
+      [=](const RelockProfiler& recorder) { recorder.counted(object, kind, acquisitions); });
+}
+
+void note_known_acquisition(const RecordedObject& object) {
+  std::uint32_t record = object.record->load(MemoryOrder::kRelaxed);
+  if (g_runtime.topology.nodes > 1) {
+    record = (record & ~kNodeBits) | (own_node() & kNodeBits);
+    object.record->store(record, MemoryOrder::kRelaxed);
+  }
+  const std::uint32_t count = acquisitions_in(record);
+  if (is_due(count, kCountBits)) report_count(object.address, object.kind, count);
+  draw_hold(object.address, object.kind, count, record);
+}
+
+void draw_hold(const void* object, RelockObjectKind kind, std::uint32_t count,
+               std::uint32_t record) {
+  constexpr std::uint32_t kMostWeight = 64;
+  const std::uint32_t weight = hold_weight(count);
+  if (weight > 1) {
+    t_record.until_hold -= static_cast<std::int32_t>(kMostWeight / weight);
+    if (likely(t_record.until_hold > 0)) return;
+    // Between 1 and twice the mean less 1, so that no rhythm of the program is followed.
+    t_record.until_hold += static_cast<std::int32_t>(random_up_to(2 * kMostWeight - 1));
+  }
+  put_hold({object, ticks(), record, static_cast<std::uint16_t>(weight),
+            static_cast<std::uint16_t>(kind)});
+}
+
+ReportedRelease::ReportedRelease(const void* object, LinuxAtomic32* mark,
+                                 const LinuxAtomic32* record) {
+  if (mark != nullptr && (mark->load(MemoryOrder::kRelaxed) & kTicketBits) != 0) {
+    ticket_ = mark->fetch_and(kKnown, MemoryOrder::kRelaxed) & kTicketBits;
+  }
+  if (t_record.due < kHoldDue) return;
+  hold_ = take_hold(object, record);
+  if (hold_.weight != 0) hold_ns_ = ticks_to_ns(hold_.since, ticks());
+}
+
+void ReportedRelease::report() const {
+  if ((t_record.due & kWaitDue) != 0) tell_wait();
+  if (ticket_ != 0) {
+    tell_recorder([this](const RelockProfiler& recorder) { recorder.released(ticket_); });
+  }
+  if (hold_.weight != 0) {
+    tell_recorder([this](const RelockProfiler& recorder) {
+      recorder.held(hold_.object, hold_.kind, hold_ns_, hold_.weight);
+    });
+  }
 }
 
 SpinRecord* spin_record(const void* spinlock) {
@@ -139,6 +336,7 @@ void open_profiler() {
   auto* entry =
       reinterpret_cast<decltype(&relock_profiler_entry)>(dlsym(plugin, "relock_profiler_entry"));
   if (entry == nullptr) return say_no_profile("librelock-profile.so is of another version");
+  measure_tick_rate();
   const RelockHost host = host_description();
   if (entry(&host, &g_runtime.profiler) != 0) return;  // it has said why
   if (g_runtime.profiler.version != RELOCK_PROFILER_VERSION) {
@@ -146,6 +344,7 @@ void open_profiler() {
   }
   g_runtime.recording = true;
   g_runtime.mutex_needs_care = true;
+  at_quick_exit([] { g_runtime.profiler.finish(); });
 }
 
 }  // namespace relock

@@ -7,6 +7,7 @@
 
 #include "interpose/profiler_api.h"
 #include "interpose/runtime.h"
+#include "interpose/ticks.h"
 #include "locks/wait.h"
 
 namespace relock {
@@ -27,37 +28,141 @@ inline void tell_recorder(Call call) {
   pthread_setcanceltype(type, nullptr);
 }
 
-// One contended wait from its start to its end. As an observer it is told when the waiter is about
-// to sleep; only then a stack is worth its cost.
-class RecordedWait : public WaitObserver {
- public:
-  // `mark`: where the releasing thread will look for the ticket; null when there is no such place.
-  RecordedWait(const void* object, RelockObjectKind kind, LinuxAtomic32* mark);
+// ---- what an object keeps of its own ----
+//
+// mark: bits 0-30 the ticket of a sampled waiter, whom the next release tells; bit 31 somebody has
+// waited for the object since it was made. Changed by atomic operations alone.
+// record: bits 8-31 acquisitions, which wrap around; bits 0-7 the NUMA node of the latest owner
+// plus 1, where nodes are told apart. Written by owners alone.
 
-  void begin();  // the stack is taken here, once
-  // `acquisitions`: of the object, this one included; 0 when unknown.
-  void end(RelockWaitOutcome outcome, std::uint64_t acquisitions);
+inline constexpr std::uint32_t kKnown = 1u << 31;
+inline constexpr std::uint32_t kTicketBits = kKnown - 1;
+inline constexpr std::uint32_t kNodeBits = 0xff;
+inline constexpr std::uint32_t kOneAcquisition = 0x100;
+inline constexpr unsigned kCountBits = 24;
 
- private:
-  const void* object_;
-  RelockObjectKind kind_;
-  LinuxAtomic32* mark_;
-  std::int64_t since_ns_;
-  std::uint32_t ticket_ = 0;
-  bool begun_ = false;
+inline std::uint32_t acquisitions_in(std::uint32_t record) { return record / kOneAcquisition; }
+
+// Whether the recorder must hear of a counter that says `count`: once in each quarter of its range,
+// and not at 0, which means that nothing is known.
+constexpr bool is_due(std::uint32_t count, unsigned bits) {
+  return (count & ((1u << (bits - 2)) - 1)) == 1u << (bits - 3);
+}
+
+struct RecordedObject {
+  const void* address;
+  RelockObjectKind kind;
+  LinuxAtomic32* mark;    // null: it has no place for records
+  LinuxAtomic32* record;  // null: likewise, or it is counted differently (rwlock.cpp)
 };
 
-// Before a release: takes the mark of the waiter that will be told, 0 for none.
-inline std::uint32_t take_mark(LinuxAtomic32& mark) {
-  if (mark.load(MemoryOrder::kRelaxed) == 0) return 0;  // a hint: a lost mark costs one sample
-  return mark.exchange(0, MemoryOrder::kRelaxed);
+// ---- what a thread keeps of its own ----
+
+struct Hold {
+  const void* object;
+  std::uint64_t since;   // ticks
+  std::uint32_t record;  // the object's, by which the hold is known again; 0: not looked at
+  std::uint16_t weight;  // how many acquisitions it stands for; 0: the place is free
+  std::uint16_t kind;
+};
+inline constexpr int kHolds = 4;
+
+struct ThreadRecord {
+  std::uint32_t due;  // kWaitDue, kHoldDue << its place: what a release has to look at
+  std::uint32_t changing;
+  const void* waited_for;  // the lock that this thread waited for last,
+  std::uint32_t kind;
+  std::uint32_t lock;     // its row in the recorder plus 1,
+  std::uint32_t undrawn;  // how many more waits for it need not be asked about,
+  std::uint32_t passed;   // how many were not,
+  std::uint32_t chance;   // and the chance that they had to be drawn
+  std::uint32_t random;
+  std::int32_t until_hold;
+  RelockWaitEnd wait;  // a short wait of which the recorder has not heard yet
+  Hold holds[kHolds];
+};
+inline constexpr std::uint32_t kWaitDue = 1;
+inline constexpr std::uint32_t kHoldDue = 2;
+extern __thread ThreadRecord t_record __attribute__((tls_model("initial-exec")));
+
+// In a forked child: what is due belongs to the parent's file.
+inline void forget_thread_record() {
+  t_record.due = 0;
+  t_record.waited_for = nullptr;
 }
 
-// After the release, when the object may be gone.
-inline void report_release(std::uint32_t ticket) {
-  if (ticket == 0) return;
-  tell_recorder([=](const RelockProfiler& recorder) { recorder.released(ticket); });
+// ---- a wait ----
+
+// One contended wait from its start to its end. As an observer it is told when the waiter is about
+// to sleep.
+class RecordedWait : public WaitObserver {
+ public:
+  // `blocks`: the wait will not say when it sleeps, and counts as one that does.
+  RecordedWait(const RecordedObject& object, bool blocks);
+
+  // After the wait, by the owner if it was acquired. `acquisitions`: of the object, this one
+  // included; 0 when unknown. A short wait is told of with the release.
+  void end(RelockWaitOutcome outcome, std::uint64_t acquisitions, RelockHandOff hand_off);
+  // The same with what the object's record says.
+  void end(RelockWaitOutcome outcome);
+
+ private:
+  static void before_sleep(WaitObserver* self);
+  void ask();
+  void mark();
+
+  RecordedObject object_;
+  RelockWait begun_{0, 0};
+  std::uint32_t chance_;
+  bool slept_ = false;
+  bool marked_ = false;
+  std::uint64_t since_;  // ticks
+};
+
+// ---- an acquisition ----
+
+// Counts it, by the new owner. True: the object is known, or its counter is to be told of, and
+// note_known_acquisition must be called.
+inline bool count_acquisition(LinuxAtomic32& record, const LinuxAtomic32& mark) {
+  const std::uint32_t now = record.load(MemoryOrder::kRelaxed) + kOneAcquisition;
+  record.store(now, MemoryOrder::kRelaxed);  // owners alone write it, and see the one before by P1
+  const bool known = (mark.load(MemoryOrder::kRelaxed) & kKnown) != 0;  // a hint
+  return unlikely(known) || unlikely(is_due(acquisitions_in(now), kCountBits));
 }
+void note_known_acquisition(const RecordedObject& object);
+
+inline void note_acquisition(const RecordedObject& object) {
+  if (count_acquisition(*object.record, *object.mark)) note_known_acquisition(object);
+}
+
+// Begins to time a hold if it is drawn; `count`: the object's acquisitions. `record`: see Hold.
+void draw_hold(const void* object, RelockObjectKind kind, std::uint32_t count,
+               std::uint32_t record);
+RelockHandOff hand_off_from(std::uint32_t node_before);
+std::uint32_t own_node();  // plus 1
+
+void report_count(const void* object, RelockObjectKind kind, std::uint64_t acquisitions);
+
+// ---- a release ----
+
+inline bool release_is_reported(const LinuxAtomic32& mark) {
+  // A hint: a mark that comes later costs one sample.
+  return (mark.load(MemoryOrder::kRelaxed) & kTicketBits) != 0 || t_record.due != 0;
+}
+
+// What is to be told after a release, found before it. `mark` and `record` may be null.
+class ReportedRelease {
+ public:
+  ReportedRelease(const void* object, LinuxAtomic32* mark, const LinuxAtomic32* record);
+  void report() const;  // after the release, when the object may be gone
+
+ private:
+  std::uint32_t ticket_ = 0;
+  std::uint64_t hold_ns_ = 0;
+  Hold hold_{};
+};
+
+// ---- the rest ----
 
 inline void report_try_failed(const void* object, RelockObjectKind kind) {
   tell_recorder([=](const RelockProfiler& recorder) { recorder.try_failed(object, kind); });
@@ -70,12 +175,12 @@ inline void report_destroy(const void* object, RelockObjectKind kind, std::uint6
       [=](const RelockProfiler& recorder) { recorder.object_destroy(object, kind, acquisitions); });
 }
 
-// A 4-byte spinlock has no room for a mark and a counter: they live in a table hashed by address,
+// A 4-byte spinlock has no room for a mark and a record: they live in a table hashed by address,
 // where the first lock to claim an entry keeps it. Null when the table is full.
 struct SpinRecord {
   std::uintptr_t address;
   LinuxAtomic32 mark;
-  LinuxAtomic32 acquisitions;
+  LinuxAtomic32 record;
 };
 SpinRecord* spin_record(const void* spinlock);
 

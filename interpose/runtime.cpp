@@ -9,6 +9,7 @@
 
 #include "interpose/memory.h"
 #include "interpose/real.h"
+#include "interpose/recording.h"
 #include "interpose/rules.h"
 #include "locks/auto_ticket.h"
 #include "locks/qspin_node.h"
@@ -98,7 +99,9 @@ void after_fork_in_child() {
     g_wiped->epoch.store(0, MemoryOrder::kRelaxed);
   }
   (void)LinuxPlatform::epoch();
-  if (g_runtime.recording) g_runtime.profiler.fork_child();
+  if (!g_runtime.recording) return;
+  forget_thread_record();
+  g_runtime.profiler.fork_child();
 }
 
 SlotTable<LinuxPlatform>* LinuxPlatform::slots() { return g_wiped == nullptr ? nullptr : &g_slots; }

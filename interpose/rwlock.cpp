@@ -75,9 +75,37 @@ inline int unlock_any(RwlockView rwlock) {
   return likely(!looks_like_glibcs(rwlock)) ? rwsem_unlock(rwlock) : unlock_elsewhere(rwlock);
 }
 
-// A process-shared lock gets no marks and counters.
-std::uint32_t count_acquisition(RwlockView rwlock) {
-  return rwlock.is_shared() ? 0 : rwlock.acquisitions().fetch_add(1, MemoryOrder::kRelaxed) + 1;
+RecordedObject recorded(RwlockView rwlock, RelockObjectKind kind) {
+  return {rwlock.object(), kind, rwlock.is_shared() ? nullptr : &rwlock.mark(), nullptr};
+}
+
+// By the new owner; a process-shared lock gets no records. Readers count side by side, a writer is
+// alone. Returns the record as it was before and, in *count, the acquisitions of this side.
+template <const Side& kSide>
+std::uint32_t count_acquisition(RwlockView rwlock, std::uint32_t* count) {
+  constexpr bool kReads = kSide.kind == RELOCK_KIND_RWLOCK_READ;
+  constexpr std::uint32_t kWrites = (1u << RwlockView::kWriteBits) - 1;
+  const bool nodes = g_runtime.topology.nodes > 1;
+  const std::uint32_t node = nodes ? own_node() & RwlockView::kNodeBits : 0;
+  std::uint32_t seen = rwlock.record().load(MemoryOrder::kRelaxed);  // a count orders nothing
+  std::uint32_t next;
+  do {
+    const std::uint32_t reads = seen / RwlockView::kOneRead + (kReads ? 1 : 0);
+    const std::uint32_t writes = (seen / RwlockView::kOneWrite + (kReads ? 0 : 1)) & kWrites;
+    next = reads * RwlockView::kOneRead | writes * RwlockView::kOneWrite |
+           (nodes ? node : seen & RwlockView::kNodeBits);
+    *count = kReads ? reads & ((1u << RwlockView::kReadBits) - 1) : writes;
+  } while (!rwlock.record().compare_exchange(seen, next, MemoryOrder::kRelaxed));
+  return seen;
+}
+
+template <const Side& kSide>
+void note_acquisition_of(RwlockView rwlock, std::uint32_t count) {
+  constexpr unsigned kBits =
+      kSide.kind == RELOCK_KIND_RWLOCK_READ ? RwlockView::kReadBits : RwlockView::kWriteBits;
+  if (unlikely(is_due(count, kBits))) report_count(rwlock.object(), kSide.kind, count);
+  if (likely((rwlock.mark().load(MemoryOrder::kRelaxed) & kKnown) == 0)) return;  // a hint
+  draw_hold(rwlock.object(), kSide.kind, count, 0);
 }
 
 // Tries first (once the arguments are known to be right), so that only a real wait is timed.
@@ -87,19 +115,31 @@ int lock_recorded(RwlockView rwlock, const Timeout* timeout) {
       (!supported_clock(timeout->clock) || !valid_nanoseconds(*timeout->when))) {
     return EINVAL;
   }
+  std::uint32_t count = 0;
   int error = try_lock<kSide>(rwlock);
-  if (error == 0) {
-    count_acquisition(rwlock);
-    return 0;
+  if (error != 0) {
+    RecordedWait wait(recorded(rwlock, kSide.kind), is_glibcs(rwlock));
+    error = lock<kSide>(rwlock, timeout, &wait);
+    if (error != 0) {
+      wait.end(error == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_CANCELLED);
+      return error;
+    }
+    if (rwlock.is_shared()) return wait.end(RELOCK_WAIT_ACQUIRED), 0;
+    const std::uint32_t before = count_acquisition<kSide>(rwlock, &count);
+    wait.end(RELOCK_WAIT_ACQUIRED, count, hand_off_from(before & RwlockView::kNodeBits));
+  } else if (!rwlock.is_shared()) {
+    count_acquisition<kSide>(rwlock, &count);
   }
-  RecordedWait wait(rwlock.object(), kSide.kind, rwlock.is_shared() ? nullptr : &rwlock.mark());
-  if (is_glibcs(rwlock)) wait.begin();  // nobody will tell when it is about to sleep
-  error = lock<kSide>(rwlock, timeout, &wait);
-  if (error == 0) {
-    wait.end(RELOCK_WAIT_ACQUIRED, count_acquisition(rwlock));
-  } else {
-    wait.end(error == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_CANCELLED, 0);
-  }
+  if (!rwlock.is_shared()) note_acquisition_of<kSide>(rwlock, count);
+  return 0;
+}
+
+__attribute__((noinline)) int unlock_recorded(pthread_rwlock_t* object) {
+  const RwlockView rwlock(object);
+  if (rwlock.is_shared() || !release_is_reported(rwlock.mark())) return unlock_any(rwlock);
+  const ReportedRelease told(object, &rwlock.mark(), nullptr);
+  const int error = unlock_any(rwlock);
+  told.report();
   return error;
 }
 
@@ -108,10 +148,11 @@ int try_any(pthread_rwlock_t* object) {
   RwlockView rwlock(object);
   const int error = try_lock<kSide>(rwlock);
   if (likely(!g_runtime.recording)) return error;
-  if (error == 0) {
-    count_acquisition(rwlock);
-  } else if (error == EBUSY) {
-    report_try_failed(object, kSide.kind);
+  if (error == EBUSY) report_try_failed(object, kSide.kind);
+  if (error == 0 && !rwlock.is_shared()) {
+    std::uint32_t count = 0;
+    count_acquisition<kSide>(rwlock, &count);
+    note_acquisition_of<kSide>(rwlock, count);
   }
   return error;
 }
@@ -163,12 +204,8 @@ RELOCK_EXPORT(int, pthread_rwlock_trywrlock, (pthread_rwlock_t * rwlock)) {
   return relock::try_any<relock::kWriting>(rwlock);
 }
 RELOCK_EXPORT(int, pthread_rwlock_unlock, (pthread_rwlock_t * rwlock)) {
-  relock::RwlockView view(rwlock);
-  if (likely(!g_runtime.recording)) return relock::unlock_any(view);
-  const std::uint32_t ticket = view.is_shared() ? 0 : relock::take_mark(view.mark());
-  const int error = relock::unlock_any(view);
-  relock::report_release(ticket);
-  return error;
+  if (relock::unlikely(g_runtime.recording)) return relock::unlock_recorded(rwlock);
+  return relock::unlock_any(relock::RwlockView(rwlock));
 }
 
 RELOCK_EXPORT(int, pthread_rwlock_init,
@@ -182,11 +219,9 @@ RELOCK_EXPORT(int, pthread_rwlock_init,
 }
 RELOCK_EXPORT(int, pthread_rwlock_destroy, (pthread_rwlock_t * rwlock)) {
   if (unlikely(g_runtime.recording)) {
-    relock::RwlockView view(rwlock);
-    const std::uint32_t acquisitions =
-        view.is_shared() ? 0 : view.acquisitions().load(relock::MemoryOrder::kRelaxed);
-    relock::report_destroy(rwlock, RELOCK_KIND_RWLOCK_READ, acquisitions);
-    relock::report_destroy(rwlock, RELOCK_KIND_RWLOCK_WRITE, acquisitions);
+    const relock::RwlockView view(rwlock);
+    relock::report_destroy(rwlock, RELOCK_KIND_RWLOCK_READ, view.recorded_reads());
+    relock::report_destroy(rwlock, RELOCK_KIND_RWLOCK_WRITE, view.recorded_writes());
   }
   return real().pthread_rwlock_destroy(rwlock);
 }

@@ -33,30 +33,36 @@ inline SpinService service_of(const LinuxAtomic32& word) {
   return ruled_spin(&word);
 }
 
-void count_acquisition(SpinRecord* record) {
-  if (record != nullptr) record->acquisitions.fetch_add(1, MemoryOrder::kRelaxed);
+RecordedObject recorded(const void* address, SpinRecord* spin) {
+  return {address, RELOCK_KIND_SPIN, spin == nullptr ? nullptr : &spin->mark,
+          spin == nullptr ? nullptr : &spin->record};
+}
+
+// For the next lock at the address. Returns the record of this one.
+std::uint32_t forget_records(const void* address) {
+  SpinRecord* const spin = spin_record(address);
+  if (spin == nullptr) return 0;
+  spin->mark.store(0, MemoryOrder::kRelaxed);
+  return spin->record.exchange(0, MemoryOrder::kRelaxed);
 }
 
 int lock_recorded(pthread_spinlock_t* lock, bool ours) {
   const auto address = const_cast<const int*>(lock);
-  SpinRecord* record = spin_record(address);
+  const RecordedObject object = recorded(address, spin_record(address));
   const bool free = ours ? take_free(word_of(lock)) : real().pthread_spin_trylock(lock) == 0;
   if (!free) {
-    RecordedWait wait(address, RELOCK_KIND_SPIN, record == nullptr ? nullptr : &record->mark);
+    RecordedWait wait(object, false);
     if (ours) {
       const SpinService service = service_of(word_of(lock));
       WaitContext<LinuxPlatform> context{service.budget};
       context.observer = &wait;
       service.backend->lock_slow(word_of(lock), context);
     } else {
-      wait.begin();
       (void)real().pthread_spin_lock(lock);
     }
-    const std::uint64_t before =
-        record == nullptr ? 0 : record->acquisitions.load(MemoryOrder::kRelaxed);
-    wait.end(RELOCK_WAIT_ACQUIRED, record == nullptr ? 0 : before + 1);
+    wait.end(RELOCK_WAIT_ACQUIRED);
   }
-  count_acquisition(record);
+  if (object.record != nullptr) note_acquisition(object);
   return 0;
 }
 
@@ -78,10 +84,11 @@ __attribute__((noinline)) int trylock_any(pthread_spinlock_t* lock) {
       ours ? service_of(word).backend->try_lock(word) : real().pthread_spin_trylock(lock) == 0;
   if (unlikely(g_runtime.recording)) {
     const auto address = const_cast<const int*>(lock);
-    if (taken) {
-      count_acquisition(spin_record(address));
-    } else {
+    SpinRecord* const spin = spin_record(address);
+    if (!taken) {
       report_try_failed(address, RELOCK_KIND_SPIN);
+    } else if (spin != nullptr) {
+      note_acquisition(recorded(address, spin));
     }
   }
   return taken ? 0 : EBUSY;
@@ -96,10 +103,12 @@ int unlock_word(pthread_spinlock_t* lock) {
 
 __attribute__((noinline)) int unlock_any(pthread_spinlock_t* lock) {
   if (likely(!g_runtime.recording)) return unlock_word(lock);
-  SpinRecord* record = spin_record(const_cast<const int*>(lock));
-  const std::uint32_t ticket = record == nullptr ? 0 : take_mark(record->mark);
+  const auto address = const_cast<const int*>(lock);
+  SpinRecord* const spin = spin_record(address);
+  if (spin == nullptr || likely(!release_is_reported(spin->mark))) return unlock_word(lock);
+  const ReportedRelease told(address, &spin->mark, &spin->record);
   const int error = unlock_word(lock);
-  report_release(ticket);
+  told.report();
   return error;
 }
 
@@ -145,8 +154,9 @@ RELOCK_EXPORT(int, pthread_spin_unlock, (pthread_spinlock_t * lock)) {
 
 RELOCK_EXPORT(int, pthread_spin_init, (pthread_spinlock_t * lock, int shared)) {
   if (relock::unlikely(g_runtime.recording)) {
-    relock::report_init(const_cast<const int*>(lock), RELOCK_KIND_SPIN,
-                        __builtin_return_address(0));
+    const auto address = const_cast<const int*>(lock);
+    (void)relock::forget_records(address);
+    relock::report_init(address, RELOCK_KIND_SPIN, __builtin_return_address(0));
   }
   const bool glibcs = relock::likely(!g_runtime.spins_ruled)
                           ? g_runtime.spin_is_glibcs
@@ -161,10 +171,8 @@ RELOCK_EXPORT(int, pthread_spin_init, (pthread_spinlock_t * lock, int shared)) {
 RELOCK_EXPORT(int, pthread_spin_destroy, (pthread_spinlock_t * lock)) {
   if (relock::unlikely(g_runtime.recording)) {
     const auto address = const_cast<const int*>(lock);
-    relock::SpinRecord* record = relock::spin_record(address);
-    const std::uint32_t acquisitions =
-        record == nullptr ? 0 : record->acquisitions.exchange(0, relock::MemoryOrder::kRelaxed);
-    relock::report_destroy(address, RELOCK_KIND_SPIN, acquisitions);
+    relock::report_destroy(address, RELOCK_KIND_SPIN,
+                           relock::acquisitions_in(relock::forget_records(address)));
   }
   return relock::real().pthread_spin_destroy(lock);
 }

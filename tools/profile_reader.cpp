@@ -172,14 +172,34 @@ std::string Profile::check_stacks() const {
   return "";
 }
 
+// A lock's waits lie in its row and in its shards; what is shown is their sum.
+void Profile::add_shards(LockRow& lock) const {
+  for (std::uint32_t i = 0; lock.shards != 0 && i < kShardsPerLock; ++i) {
+    const auto shard = row<ShardRow>(kSectionShards, lock.shards - 1 + i);
+    lock.contended += shard.contended;
+    lock.wait_ns += shard.wait_ns;
+    lock.max_wait_ns = std::max(lock.max_wait_ns, shard.max_wait_ns);
+    lock.handoffs_within += shard.handoffs_within;
+    lock.handoffs_across += shard.handoffs_across;
+    for (std::uint32_t bucket = 0; bucket < kHistogramBuckets; ++bucket) {
+      lock.histogram[bucket] += shard.histogram[bucket];
+    }
+  }
+  const std::uint64_t without = lock.timeouts + lock.cancelled;
+  const bool hands_over = key_kind(lock.key) != kCondKind && lock.contended > without;
+  if (header_.nodes <= 1 && hands_over) lock.handoffs_within = lock.contended - without;
+}
+
 std::string Profile::read_locks() {
   lock_index_.assign(kLockRows, kNone);
   for (std::uint32_t i = 0; i < kLockRows; ++i) {
-    const auto lock = row<LockRow>(kSectionLocks, i);
+    auto lock = row<LockRow>(kSectionLocks, i);
     if (lock.key == 0) continue;
-    if (key_kind(lock.key) >= kKinds || lock.retired > 1 || lock.first_stack > kStackRows) {
+    if (key_kind(lock.key) >= kKinds || lock.retired > 1 || lock.first_stack > kStackRows ||
+        lock.shards > kShardRows - kShardsPerLock + 1) {
       return corrupt("lock", i);
     }
+    add_shards(lock);
     if (!counts_fit(lock)) return corrupt("counts that do not fit together, lock", i);
     lock_index_[i] = static_cast<std::uint32_t>(locks_.size());
     locks_.push_back({lock, {}, 0, {}});

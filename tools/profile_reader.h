@@ -48,6 +48,7 @@ class Profile {
   std::string check_header() const;
   std::string read_modules();
   std::string check_stacks() const;
+  void add_shards(profile::LockRow& lock) const;
   std::string read_locks();
   std::string read_pairs();
   std::string read_tickets();

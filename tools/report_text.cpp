@@ -124,7 +124,7 @@ class TextReport {
     }
     if (!wanted) return head("sampling", "no stacks were asked for");
     head("sampling", count_text(samples) + " of " + count_text(offered) +
-                         " waits that slept have stacks (at most " + count_text(rate) +
+                         " waits have stacks (at most " + count_text(rate) +
                          " stacks per second);");
     head("", report_.by == GroupBy::kSite
                  ? "shares of places and stacks are estimates"

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <libunwind.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/stat.h>
 
@@ -234,7 +235,9 @@ class UnwinderEntry {
       std::uint32_t open = 0;
       if (read(process->unwinder_ready) == 0) return;
       entered_ = exchange_if(process->unwinder_lock, open, 1u);
-      if (!entered_) __builtin_ia32_pause();
+      if (!entered_ && attempt < 3995) __builtin_ia32_pause();
+      // Whoever is inside may have lost its CPU. It wakes nobody: this is a nap.
+      if (!entered_ && attempt >= 3995) nap();
     }
   }
   ~UnwinderEntry() {
@@ -245,6 +248,12 @@ class UnwinderEntry {
   bool entered() const { return entered_; }
 
  private:
+  static void nap() {
+    const timespec moment{0, 1000000};
+    system_call(SYS_futex, &process->unwinder_lock, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 1, &moment,
+                nullptr, 0);
+  }
+
   bool entered_ = false;
 };
 
@@ -345,6 +354,10 @@ bool open_unwinder() {
   if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) return false;
   write(process->unwinder_ready, 1u);
   return true;
+}
+
+bool known_frame_rule(std::uint64_t address, FrameRule* rule) {
+  return address >> 48 == 0 && find_rule(rule_key(address), rule);
 }
 
 FrameRule frame_rule(std::uint64_t address, bool* busy) {

@@ -29,6 +29,9 @@ bool open_unwinder();
 // the unwinder.
 FrameRule frame_rule(std::uint64_t address, bool* busy);
 
+// The same without asking libunwind. False: it is not known yet.
+bool known_frame_rule(std::uint64_t address, FrameRule* rule);
+
 // Registers that a function must give back as it found them, and where it was.
 struct Registers {
   std::uint64_t rip, rsp, rbp, rbx, r12, r13, r14, r15;

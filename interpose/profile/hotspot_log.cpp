@@ -13,6 +13,7 @@
 #include "interpose/profile/process_state.h"
 #include "interpose/profile/profile_file.h"
 #include "interpose/profile/system.h"
+#include "interpose/profile/tables.h"
 #include "interpose/profile/text.h"
 
 namespace relock::profile {
@@ -134,7 +135,7 @@ void find_hot_locks(Header* header) {
   for (HotLock& lock : work.locks) lock = {0, 0};
   for (std::uint32_t i = 0; i < kLockRows; ++i) {
     if (read(table[i].key) == 0) continue;
-    keep_largest(work.locks, HotLock{i, read(table[i].wait_ns)}, &HotLock::wait_ns);
+    keep_largest(work.locks, HotLock{i, wait_sums(header, table[i]).wait_ns}, &HotLock::wait_ns);
   }
   work.lock_count = 0;
   while (work.lock_count < kLocksShown && work.locks[work.lock_count].wait_ns > 0) {
@@ -250,18 +251,18 @@ void log_stack(Header* header, const char* label, std::uint32_t stack) {
 
 void log_lock(Header* header, std::uint32_t rank) {
   const LockRow& lock = rows<LockRow>(header, kSectionLocks)[work.locks[rank].row];
-  const std::uint64_t waits = read(lock.contended);
+  const WaitSums waits = wait_sums(header, lock);
   Line line;
   line << std::uint64_t{rank} + 1 << ". " << kind_word(key_kind(lock.key)) << " ";
   put_lock_name(header, line, lock);
   emit(line);
   line.clear();
   line << "   waited ";
-  put_duration(line, read(lock.wait_ns));
-  line << " in " << waits << " waits, mean ";
-  put_duration(line, waits > 0 ? read(lock.wait_ns) / waits : 0);
+  put_duration(line, waits.wait_ns);
+  line << " in " << waits.contended << " waits, mean ";
+  put_duration(line, waits.contended > 0 ? waits.wait_ns / waits.contended : 0);
   line << ", longest ";
-  put_duration(line, read(lock.max_wait_ns));
+  put_duration(line, waits.max_wait_ns);
   const std::uint64_t taken = read(lock.acquisitions) + read(lock.acquisitions_before);
   if (taken > 0) line << ", taken at least " << taken << " times";
   emit(line);

@@ -54,8 +54,11 @@ std::uint64_t fingerprint(const LoadedObject& object) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
   };
-  for (const char* c = object.name; *c != '\0'; ++c) take(static_cast<unsigned char>(*c));
   const BuildId id = find_build_id(object);
+  // The name too where there is nothing better.
+  for (const char* c = object.name; id.length < 8 && *c != '\0'; ++c) {
+    take(static_cast<unsigned char>(*c));
+  }
   for (std::uint32_t i = 0; i + 8 <= id.length; i += 8) {
     std::uint64_t part;
     std::memcpy(&part, id.bytes + i, sizeof part);
@@ -73,7 +76,8 @@ void fill_path(const Header* header, const LoadedObject& object, ModuleRow& row)
   Text<sizeof row.path> path;
   if (object.name[0] == '\0') {
     path << header->exe;
-  } else if (object.name[0] != '/' && std::strchr(object.name, '/') != nullptr) {
+  } else if (object.name[0] != '/' && std::strchr(object.name, '/') != nullptr &&
+             !read(sandboxed)) {
     char current[sizeof row.path] = "";
     if (system_call(SYS_getcwd, current, sizeof current) > 0) path << current << "/";
     path << object.name;
@@ -181,6 +185,25 @@ bool note_modules(Header* header, const std::uint64_t* frames, std::uint32_t cou
     }
   }
   return module_epoch() == before;
+}
+
+bool modules_are_known(const std::uint64_t* frames, std::uint32_t count) {
+  LoadedObject object{};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (frames[i] >= object.start && frames[i] < object.end) continue;
+    if (!find_object(frames[i], &object)) {
+      object = {};
+    } else if (read(seen_entry(object)) != fingerprint(object)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void note_all_modules(Header* header) {
+  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+    note_module(header, reinterpret_cast<std::uint64_t>(map->l_ld));
+  }
 }
 
 std::uint32_t module_epoch() { return read(epoch); }

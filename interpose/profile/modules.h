@@ -27,6 +27,11 @@ void note_module(Header* header, std::uint64_t address);
 bool note_modules(Header* header, const std::uint64_t* frames, std::uint32_t count);
 
 // Bumped when an object has taken the place of another one; what was learned by address is void.
+// Whether note_modules would find nothing new.
+bool modules_are_known(const std::uint64_t* frames, std::uint32_t count);
+// Adds every object that is loaded now. Not while another thread may open or close libraries.
+void note_all_modules(Header* header);
+
 std::uint32_t module_epoch();
 
 }  // namespace relock::profile

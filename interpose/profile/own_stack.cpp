@@ -101,6 +101,7 @@ bool set_up_own_stacks() {
 }
 
 bool on_own_stack(void (*work)(void*), void* argument) {
+  if (read(sandboxed) && read(host.stacks) == 0) return false;  // the mask may not be touched
   const SignalsBlocked blocked;
   const int index = borrow();
   if (index < 0) return false;

@@ -7,6 +7,7 @@ namespace relock::profile {
 __thread ThreadState thread_state __attribute__((tls_model("initial-exec")));
 ProcessState* process;
 RelockHost host;
+bool sandboxed;
 
 int set_up_process() {
   if (process != nullptr) return 0;

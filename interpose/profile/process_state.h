@@ -27,7 +27,8 @@ struct ProcessState {
   std::uint32_t window_taken;
   std::uint64_t next_log_ns;
   std::uint32_t log_busy;
-  std::uint32_t reserved;
+  std::uint32_t next_shard;
+  std::uint64_t threads_counted_ns;          // see threads.cpp
   std::uint32_t stacks_busy[kOwnStacks];     // see own_stack.cpp
   std::uint64_t seen_modules[kSeenModules];  // see modules.cpp
 };
@@ -73,9 +74,14 @@ inline bool exchange_if(T& field, T& expected, T desired) {
 
 // Per thread, at a fixed offset from the thread pointer: reaching it never allocates.
 struct ThreadState {
-  std::uint32_t busy;  // inside the recorder
-  std::uint32_t reserved;
+  std::uint32_t busy;   // inside the recorder
+  std::uint32_t shard;  // which rows of kSectionShards it adds to, plus 1; 0: has not waited yet
   std::uint64_t random;
+  std::uint64_t demand_ns;  // what it has not yet told the sampler's window, see sampler.cpp
+  std::uint32_t offers;
+  std::int32_t undrawn;
+  std::uint32_t next_weight;  // the wait that it asks about next is drawn, with this weight
+  std::uint32_t reserved;
   std::uint64_t stack_low;  // this thread's own stack as far as it is known to be mapped
   std::uint64_t stack_high;
 };
@@ -83,6 +89,7 @@ extern __thread ThreadState thread_state __attribute__((tls_model("initial-exec"
 
 extern ProcessState* process;  // null until set_up_process
 extern RelockHost host;        // the copy that the entry point made
+extern bool sandboxed;         // a filter is in force, in this process or inherited
 
 // Makes the page. Returns 0 or an errno value.
 int set_up_process();

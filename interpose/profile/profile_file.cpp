@@ -17,6 +17,14 @@ constexpr int kNameTries = 10;
 bool refused;          // survives fork: a child need not repeat its parent's complaint
 char directory[2048];  // where profiles go, fixed at start: programs change directory
 
+// The file of this process, or of the parent that it has not made its own yet.
+struct Made {
+  Path path;
+  dev_t device;
+  ino_t number;
+};
+Made made;
+
 int refuse(const char* path, int error) {
   Text<2400> line;
   const char* reason = strerrordesc_np(error);
@@ -107,6 +115,7 @@ void fill_header(Header* header) {
   header->samples_per_s = host.samples_per_s;
   header->stacks_wanted = host.stacks;
   header->module_generation = 1;
+  header->nodes = host.nodes;
   copy_text(header->comm, program_name().c_str());
   copy_text(header->mutex_lock, host.mutex_lock_name);
   copy_text(header->spin_lock, host.spin_lock_name);
@@ -126,6 +135,8 @@ Header* create_profile() {
   }
   int error = allocate(descriptor);
   void* memory = MAP_FAILED;
+  struct stat created {};
+  if (error == 0 && fstat(descriptor, &created) == 0) made = {path, created.st_dev, created.st_ino};
   if (error == 0) {
     memory = mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED) error = errno;
@@ -150,7 +161,7 @@ void futex(std::uint32_t& word, int operation, std::uint32_t value) {
 
 Header* open_profile() {
   if (Header* header = current_header()) return header;
-  if (read(refused)) return nullptr;
+  if (read(refused) || read(sandboxed)) return nullptr;
   std::uint32_t phase = kPhaseNone;
   if (exchange_if(process->phase, phase, std::uint32_t{kPhaseOpening})) {
     Header* header = create_profile();
@@ -164,6 +175,12 @@ Header* open_profile() {
     phase = read_acquire(process->phase);  // pairs with the publish above
   }
   return current_header();
+}
+
+void remove_profile() {
+  struct stat now {};
+  if (lstat(made.path.c_str(), &now) != 0) return;
+  if (now.st_dev == made.device && now.st_ino == made.number) unlink(made.path.c_str());
 }
 
 Path absolute_path(const char* given) {

@@ -11,6 +11,9 @@ namespace relock::profile {
 // was interrupted while making it.
 Header* open_profile();
 
+// Takes this process's file away again, if it is still the one that was made.
+void remove_profile();
+
 // Fixes where profiles go. 0, or an errno value after having said in one line why no file can be
 // created there.
 int choose_profile_directory();

@@ -20,6 +20,7 @@ enum SectionIndex : std::uint32_t {
   kSectionPairs,
   kSectionTickets,
   kSectionModules,
+  kSectionShards,
   kSectionCount
 };
 
@@ -29,6 +30,8 @@ inline constexpr std::uint32_t kPairRows = 32768;
 inline constexpr std::uint32_t kFrameWords = 180224;  // 11 frames for each stack
 inline constexpr std::uint32_t kTicketRows = 1024;    // a power of two
 inline constexpr std::uint32_t kModuleRows = 512;
+inline constexpr std::uint32_t kShardRows = 8192;
+inline constexpr std::uint32_t kShardsPerLock = 8;
 inline constexpr std::uint32_t kMaxFrames = 64;         // the innermost frames of a deeper stack
 inline constexpr std::uint32_t kHistogramBuckets = 40;  // bucket b: times of 2^b..2^(b+1)-1 ns
 inline constexpr std::uint32_t kKinds = 5;              // RelockObjectKind
@@ -58,7 +61,7 @@ struct Section {
   std::uint32_t offset;  // from the start of the file
   std::uint32_t rows;
   std::uint32_t row_bytes;
-  std::uint32_t used;  // kSectionFrames and kSectionModules: rows handed out; may exceed `rows`
+  std::uint32_t used;  // rows handed out (frames, modules, shards, locks); may exceed `rows`
 };
 
 struct Header {
@@ -99,25 +102,36 @@ struct Header {
 // place. key: address | (kind + 1) << 56, 0 when the row is free. Readers and writers of one lock
 // have a row each. A row may be there for its acquisitions alone, with no wait (contended 0).
 struct LockRow {
+  // Read at each wait, seldom written.
   std::uint64_t key;
   std::uint32_t retired;  // 1: destroyed; a new lock at the address gets a new row
   std::uint32_t objects;
-  std::uint64_t init_site;    // return address of the init call, 0 unknown
-  std::uint32_t first_stack;  // of the first sampled wait, 0 none
-  std::uint32_t reserved;
+  std::uint64_t init_site;          // return address of the init call, 0 unknown
+  std::uint32_t first_stack;        // of the first sampled wait, 0 none
+  std::uint32_t shards;             // its first row in kSectionShards plus 1, 0 none
+  std::uint64_t expected_ns;        // the mean wait of those that do not sleep, roughly
+  std::uint64_t expected_sleep_ns;  // and of those that do
+  std::uint64_t timeouts;
+  std::uint64_t cancelled;
+  // The latest release that was sampled: it explains waits whose own release was not seen.
+  std::uint64_t released_ns;
+  std::uint32_t releasing_stack;
+  std::uint32_t reserved_too;
   std::uint64_t acquisitions;         // of the current object, as of its last recorded event
   std::uint64_t acquisitions_before;  // of the objects before it
+  std::uint64_t try_failures;
+  std::uint64_t samples;  // waits that were drawn for stacks
+  // Of the waits; to each of these the lock's kShardsPerLock rows of kSectionShards are added, and
+  // the greatest is the longest wait.
   std::uint64_t contended;
   std::uint64_t wait_ns;
   std::uint64_t max_wait_ns;
-  std::uint64_t timeouts;
-  std::uint64_t cancelled;
-  std::uint64_t try_failures;
-  std::uint32_t histogram[kHistogramBuckets];  // of the waits
   // Waits that ended with the lock, by whether its owner before ran on the waiter's node. Their sum
-  // is less than `contended` where waits timed out or the owner before is not known.
+  // is less than `contended` where waits timed out or the owner before is not known. Not counted
+  // with one node (Header::nodes): all that did not time out or get cancelled are within it.
   std::uint64_t handoffs_within;
   std::uint64_t handoffs_across;
+  std::uint32_t histogram[kHistogramBuckets];
   // Hold times, sampled among all acquisitions from the first wait on. The mean is
   // hold_weighted_ns / hold_weighted; that times the acquisitions is the time held.
   std::uint64_t hold_samples;
@@ -125,8 +139,19 @@ struct LockRow {
   std::uint64_t max_hold_ns;
   std::uint64_t hold_weighted;     // acquisitions that the samples stand for
   std::uint64_t hold_weighted_ns;  // each sample's time multiplied with what it stands for
-  std::uint64_t samples;           // waits that were drawn for stacks
   std::uint32_t hold_histogram[kHistogramBuckets];
+};
+
+// Counts of a lock's waits by some of its threads. A lock that is waited for often gets
+// kShardsPerLock of these, so that threads on different CPUs do not write the same cache lines.
+struct ShardRow {
+  std::uint64_t contended;
+  std::uint64_t wait_ns;
+  std::uint64_t max_wait_ns;
+  std::uint64_t handoffs_within;
+  std::uint64_t handoffs_across;
+  std::uint64_t reserved[3];
+  std::uint32_t histogram[kHistogramBuckets];
   std::uint64_t reserved_too[4];
 };
 
@@ -187,14 +212,15 @@ struct ModuleRow {
 
 static_assert(sizeof(Section) == 16 && sizeof(Header) % 8 == 0 && sizeof(Header) <= 4096);
 static_assert(sizeof(LockRow) == 512 && sizeof(StackRow) == 24 && sizeof(PairRow) == 48);
-static_assert(sizeof(TicketRow) == 64 && sizeof(ModuleRow) == 512);
+static_assert(sizeof(TicketRow) == 64 && sizeof(ModuleRow) == 512 && sizeof(ShardRow) == 256);
+static_assert(offsetof(LockRow, released_ns) == 64);
 static_assert(kStackRows < 65536 && kLockRows < 65536, "they share a pair's key");
 
 inline constexpr std::uint32_t kRowBytes[kSectionCount] = {
-    sizeof(LockRow), sizeof(StackRow),  sizeof(std::uint64_t),
-    sizeof(PairRow), sizeof(TicketRow), sizeof(ModuleRow)};
-inline constexpr std::uint32_t kRows[kSectionCount] = {kLockRows, kStackRows,  kFrameWords,
-                                                       kPairRows, kTicketRows, kModuleRows};
+    sizeof(LockRow),   sizeof(StackRow),  sizeof(std::uint64_t), sizeof(PairRow),
+    sizeof(TicketRow), sizeof(ModuleRow), sizeof(ShardRow)};
+inline constexpr std::uint32_t kRows[kSectionCount] = {
+    kLockRows, kStackRows, kFrameWords, kPairRows, kTicketRows, kModuleRows, kShardRows};
 inline constexpr std::uint32_t kHeaderBytes = 4096;
 
 // Sections follow the header in the order of SectionIndex, each at a multiple of 4096.

@@ -1,11 +1,14 @@
 #include "interpose/profile/recorder.h"
 
+#include <cstring>
+
 #include "interpose/profile/hotspot_log.h"
 #include "interpose/profile/modules.h"
 #include "interpose/profile/own_stack.h"
 #include "interpose/profile/process_state.h"
 #include "interpose/profile/profile_file.h"
 #include "interpose/profile/sampler.h"
+#include "interpose/profile/stack_bounds.h"
 #include "interpose/profile/stacks.h"
 #include "interpose/profile/system.h"
 #include "interpose/profile/tables.h"
@@ -37,6 +40,18 @@ struct StackJob {
     if (busy) return drop(header, kDropUnwinderBusy);
     add(header->stacks_taken, std::uint64_t{1});
     stack = intern_stack(header, frames, count);
+  }
+  // On the thread's own stack, if all that it meets is known: saves two system calls.
+  bool take_known() {
+    constexpr std::uint64_t kRoom = 8192;
+    if (!has_room_below(start.rsp, kRoom)) return false;
+    std::uint64_t frames[kMaxFrames];
+    std::uint32_t count = 0;
+    if (!take_known_stack(start, frames, kMaxFrames, &count)) return false;
+    if (!modules_are_known(frames, count)) return false;
+    add(header->stacks_taken, std::uint64_t{1});
+    stack = intern_stack(header, frames, count);
+    return true;
   }
 };
 
@@ -72,7 +87,7 @@ Header* header_made() {
 [[gnu::noinline]] std::uint32_t record_stack(Header* header) {
   StackJob job{header, {}};
   capture_registers(&job.start);
-  if (!on_own_stack(&StackJob::run, &job)) drop(header, kDropUnwinderBusy);
+  if (!job.take_known() && !on_own_stack(&StackJob::run, &job)) drop(header, kDropUnwinderBusy);
   return job.stack;
 }
 
@@ -83,6 +98,7 @@ std::uint32_t lock_for_wait(Header* header, const void* object, int kind, bool m
   if (known != kNoRow) return known;
   const std::uint32_t made = find_lock(header, object, kind, true);
   if (made == kNoRow) return kNoRow;
+  if (read(sandboxed) && read(host.stacks) == 0) return made;  // prepare() has noted what there is
   ModuleJob job{header,
                 {reinterpret_cast<std::uint64_t>(object), read(lock_row(header, made).init_site)}};
   if (!may_switch || !on_own_stack(&ModuleJob::run, &job)) drop(header, kDropModules);
@@ -103,20 +119,21 @@ Header* header_for_count() {
   return guard.entered() ? header_made() : nullptr;
 }
 
-std::uint32_t wait_begin(const void* object, int kind, std::uint64_t now_ns) {
-  ErrnoKeeper keeper;
-  RecordGuard guard;
-  if (!guard.entered()) {
-    if (Header* header = current_header()) drop(header, kDropNested);
-    return 0;
+// The row of a lock that nobody has waited for since it was made. A row that has waits is of one
+// that was at its address before and was never destroyed: most programs don't.
+std::uint32_t lock_for_first_wait(Header* header, const void* object, int kind) {
+  const std::uint32_t known = find_lock(header, object, kind, false);
+  if (known != kNoRow && read(lock_row(header, known).contended) != 0) {
+    retire_lock(lock_row(header, known), 0);
   }
-  Header* header = header_made();
-  if (header == nullptr || host.stacks == 0) return 0;
-  const std::uint32_t lock = lock_for_wait(header, object, kind, true);
-  if (lock == kNoRow) return 0;
+  return lock_for_wait(header, object, kind, true);
+}
+
+// Takes the waiter's stack. Returns the ticket.
+std::uint32_t sample_wait(Header* header, std::uint32_t lock, std::uint32_t weight,
+                          std::uint64_t now_ns) {
   LockRow& row = lock_row(header, lock);
-  const std::uint32_t weight = draw_sample(header, predicted_wait_ns(row), now_ns);
-  if (weight == 0) return 0;
+  add(row.samples, std::uint64_t{1});
   raise_to(header->last_monotonic_ns, now_ns);
   const std::uint32_t stack = record_stack(header);
   std::uint32_t none = 0;
@@ -124,14 +141,73 @@ std::uint32_t wait_begin(const void* object, int kind, std::uint64_t now_ns) {
   return begin_ticket(header, lock, stack, weight, now_ns);
 }
 
-void wait_end(const void* object, int kind, std::uint32_t ticket, std::uint64_t wait_ns,
-              int outcome, std::uint64_t acquisitions) {
+RelockWait wait_begin(RelockWaitBegin* asked) {
   ErrnoKeeper keeper;
+  RecordGuard guard;
+  Draw draw{asked->again, asked->undrawn, 0, kCertain};
+  asked->undrawn = 0;
+  asked->chance = kCertain;
+  if (!guard.entered()) {
+    if (Header* header = current_header()) drop(header, kDropNested);
+    return {0, 0};
+  }
+  Header* header = header_made();
+  if (header == nullptr) return {0, 0};
+  const std::uint32_t lock = asked->fresh ? lock_for_first_wait(header, asked->object, asked->kind)
+                                          : lock_for_wait(header, asked->object, asked->kind, true);
+  if (lock == kNoRow) return {0, 0};
+  const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
+  count_threads(header, now_ns, false);
+  LockRow& row = lock_row(header, lock);
+  std::uint32_t weight = 0;
+  if (read(host.stacks) == 0) {
+    draw.undrawn = kMostUndrawn;
+  } else {
+    weight = draw_sample(header, predicted_wait_ns(row), now_ns, draw);
+  }
+  asked->undrawn = draw.undrawn;
+  asked->chance = draw.chance;
+  return {lock + 1, weight == 0 ? 0 : sample_wait(header, lock, weight, now_ns)};
+}
+
+std::uint32_t wait_sleeps(const RelockWait* wait, std::uint32_t chance) {
+  ErrnoKeeper keeper;
+  RecordGuard guard;
+  Header* header = current_header();
+  const std::uint32_t lock = wait->lock - 1;
+  if (header == nullptr || wait->lock == 0 || lock >= kLockRows || !guard.entered() ||
+      read(host.stacks) == 0) {
+    return wait->ticket;
+  }
+  LockRow& row = lock_row(header, lock);
+  bool drawn = wait->ticket != 0;
+  const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
+  const std::uint32_t weight = draw_sleeper(header, row, now_ns, chance, &drawn);
+  if (wait->ticket != 0) {
+    reweigh_ticket(header, wait->ticket, weight);
+    return wait->ticket;
+  }
+  return drawn ? sample_wait(header, lock, weight, now_ns) : 0;
+}
+
+// The row that the wait began with, unless that was in another process's file.
+std::uint32_t lock_of_wait(Header* header, const RelockWaitEnd& end) {
+  const std::uint64_t key = lock_key(reinterpret_cast<std::uint64_t>(end.object), end.kind);
+  const std::uint32_t row = end.wait.lock - 1;
+  if (end.wait.lock != 0 && row < kLockRows && read(lock_row(header, row).key) == key) return row;
+  return lock_to_count(header, end.object, end.kind);
+}
+
+void wait_end(const RelockWaitEnd* told) {
+  ErrnoKeeper keeper;
+  const RelockWaitEnd& end = *told;
   Header* header = header_for_count();
   if (header == nullptr) return;
-  const std::uint32_t lock = lock_to_count(header, object, kind);
-  if (lock != kNoRow) count_wait(lock_row(header, lock), wait_ns, outcome, acquisitions);
-  if (ticket != 0) end_ticket(header, ticket, wait_ns, outcome == RELOCK_WAIT_ACQUIRED);
+  const std::uint32_t lock = lock_of_wait(header, end);
+  if (lock != kNoRow) count_wait(header, lock, end);
+  if (end.wait.ticket == 0) return;
+  const bool expect_release = end.outcome == RELOCK_WAIT_ACQUIRED && end.unreleased == 0;
+  end_ticket(header, end.wait.ticket, end.wait_ns, expect_release);
 }
 
 void released(std::uint32_t ticket) {
@@ -140,8 +216,25 @@ void released(std::uint32_t ticket) {
   if (header == nullptr || ticket == 0) return;
   RecordGuard guard;
   if (!guard.entered()) return drop(header, kDropNested);
-  if (!claim_release(header, ticket)) return;
-  release_ticket(header, ticket, record_stack(header));
+  if (read(host.stacks) == 0 || !claim_release(header, ticket)) return;
+  const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
+  release_ticket(header, ticket, record_stack(header), now_ns);
+}
+
+void held(const void* object, int kind, std::uint64_t hold_ns, std::uint32_t weight) {
+  Header* header = current_header();
+  if (header == nullptr) return;
+  const std::uint32_t lock = find_lock(header, object, kind, false);
+  if (lock != kNoRow) count_hold(lock_row(header, lock), hold_ns, weight);
+}
+
+void counted(const void* object, int kind, std::uint64_t acquisitions) {
+  ErrnoKeeper keeper;
+  Header* header = header_for_count();
+  if (header == nullptr) return;
+  std::uint32_t lock = find_lock(header, object, kind, false);
+  if (lock == kNoRow && has_room_for_idle_locks(header)) lock = lock_to_count(header, object, kind);
+  if (lock != kNoRow) count_acquisitions(lock_row(header, lock), acquisitions, 1);
 }
 
 void try_failed(const void* object, int kind) {
@@ -170,7 +263,7 @@ void object_destroy(const void* object, int kind, std::uint64_t acquisitions) {
 }
 
 void tick(std::uint64_t now_ns) {
-  if (host.log_interval_s == 0) return;
+  if (host.log_interval_s == 0 || read(sandboxed)) return;
   ErrnoKeeper keeper;
   RecordGuard guard;
   if (!guard.entered()) return;
@@ -180,11 +273,34 @@ void tick(std::uint64_t now_ns) {
   on_own_stack(&LogJob::run_interval, &job);
 }
 
+void prepare(bool leaving) {
+  ErrnoKeeper keeper;
+  RecordGuard guard;
+  if (!guard.entered()) return;
+  Header* header = header_made();
+  if (header != nullptr && leaving) note_all_modules(header);
+}
+
+void enter_sandbox(bool stacks_work) {
+  write(sandboxed, true);
+  if (!stacks_work) write(host.stacks, 0u);
+  Header* header = current_header();
+  if (header == nullptr) return;
+  const std::uint32_t flags =
+      kFlagFiltered | (stacks_work ? 0u : std::uint32_t{kFlagStacksRefused});
+  __atomic_fetch_or(&header->flags, flags, __ATOMIC_RELEASE);  // pairs with the file's readers
+}
+
 // The child's page was cleared by the kernel: it has no file and no ticket. What is left is the
 // thread's own state, when it forked from inside a handler.
 void fork_child() {
   thread_state.stack_low = thread_state.stack_high = 0;
   thread_state.random = 0;
+  thread_state.shard = 0;
+  thread_state.offers = 0;
+  thread_state.undrawn = 0;
+  thread_state.demand_ns = 0;
+  thread_state.next_weight = 0;
 }
 
 // Objects in a loaded object's data stay readable until the end, so their counters can be asked
@@ -198,7 +314,8 @@ void update_acquisitions(Header* header) {
     LoadedObject object;
     if (key == 0 || read(row.retired) != 0 || !find_object(key_address(key), &object)) continue;
     const auto* address = reinterpret_cast<const void*>(key_address(key));
-    raise_to(row.acquisitions, host.acquisitions(address, static_cast<int>(key_kind(key))));
+    const std::uint64_t counter = host.acquisitions(address, static_cast<int>(key_kind(key)));
+    if (counter != 0) count_acquisitions(row, counter, 1);
   }
 }
 
@@ -210,9 +327,14 @@ void finish() {
   if (!guard.entered()) return;
   update_acquisitions(header);
   settle_tickets(header);
-  raise_to(header->last_monotonic_ns, host.clock_ns(CLOCK_MONOTONIC));
+  const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
+  count_threads(header, now_ns, true);
+  raise_to(header->last_monotonic_ns, now_ns);
   __atomic_fetch_or(&header->flags, kFlagFinished,
                     __ATOMIC_RELEASE);  // pairs with the file's readers
+  if (read(sandboxed)) return;
+  if (read(header->sections[kSectionLocks].used) == 0) return remove_profile();
+  if (std::strcmp(host.log_file, "/dev/null") == 0) return;  // it takes many system calls
   LogJob job{header, 0};
   if (!on_own_stack(&LogJob::run_final, &job)) write_final_log(header);
 }
@@ -237,8 +359,22 @@ int start_recorder(const RelockHost& given, const void* caller, RelockProfiler* 
     host.stacks = 0;
   }
   set_up_log();
-  *profiler = {RELOCK_PROFILER_VERSION, wait_begin, wait_end,   released, try_failed, object_init,
-               object_destroy,          tick,       fork_child, finish};
+  set_up_thread_count();
+  *profiler = {RELOCK_PROFILER_VERSION,
+               wait_begin,
+               wait_end,
+               released,
+               held,
+               counted,
+               try_failed,
+               object_init,
+               object_destroy,
+               tick,
+               prepare,
+               wait_sleeps,
+               enter_sandbox,
+               fork_child,
+               finish};
   return 0;
 }
 

@@ -10,7 +10,8 @@ namespace {
 constexpr std::uint32_t kMaxProbes = 128;
 constexpr std::uint32_t kSlotTries = 32;
 constexpr std::uint32_t kSlotBits = 10;
-constexpr std::uint32_t kGenerationMask = (1u << (32 - kSlotBits)) - 1;
+// A ticket has 31 bits: the interposer keeps one more beside it.
+constexpr std::uint32_t kGenerationMask = (1u << (31 - kSlotBits)) - 1;
 static_assert(kTicketRows == 1u << kSlotBits);
 
 std::uint64_t hash_frames(const std::uint64_t* frames, std::uint32_t count, std::uint64_t seed) {
@@ -64,10 +65,20 @@ bool same_generation(std::uint64_t state, std::uint32_t ticket) {
   return (static_cast<std::uint32_t>(state >> 8) & kGenerationMask) == ticket >> kSlotBits;
 }
 
+// Of a wait whose own release was not reported (another waiter's mark was in the object): the
+// latest release of the lock that was, if it came while this one waited.
+std::uint32_t release_seen_by_others(Header* header, const TicketRow& row) {
+  constexpr std::uint64_t kLateNs = 200000;  // from the release to its report
+  const LockRow& lock = lock_row(header, row.lock);
+  const std::uint64_t released_ns = read(lock.released_ns);
+  if (released_ns < row.begin_ns || released_ns > row.begin_ns + row.wait_ns + kLateNs) return 0;
+  return read(lock.releasing_stack);
+}
+
 // The wait has ended and nobody else will touch the row: it moves to the pairs.
 void settle(Header* header, TicketRow& row, std::uint64_t state) {
   const bool released = (state & kTicketReleased) != 0;
-  count_pair(header, row, released ? row.blocker_stack : 0);
+  count_pair(header, row, released ? row.blocker_stack : release_seen_by_others(header, row));
   publish(row.state, state & ~std::uint64_t{0xff});  // pairs with begin_ticket
 }
 
@@ -132,6 +143,13 @@ std::uint32_t begin_ticket(Header* header, std::uint32_t lock, std::uint32_t wai
   return 0;
 }
 
+void reweigh_ticket(Header* header, std::uint32_t ticket, std::uint32_t weight) {
+  TicketRow& row = ticket_row(header, ticket);
+  const std::uint64_t state = read_acquire(row.state);  // pairs with begin_ticket
+  // Its waiter's until it ends: nobody moves it before.
+  if ((state & kTicketBegun) != 0 && same_generation(state, ticket)) write(row.weight, weight);
+}
+
 bool claim_release(Header* header, std::uint32_t ticket) {
   TicketRow& row = ticket_row(header, ticket);
   std::uint64_t state = read_acquire(row.state);  // pairs with begin_ticket
@@ -144,8 +162,14 @@ bool claim_release(Header* header, std::uint32_t ticket) {
   return true;
 }
 
-void release_ticket(Header* header, std::uint32_t ticket, std::uint32_t blocker_stack) {
+void release_ticket(Header* header, std::uint32_t ticket, std::uint32_t blocker_stack,
+                    std::uint64_t now_ns) {
   TicketRow& row = ticket_row(header, ticket);
+  if (blocker_stack != 0) {
+    LockRow& lock = lock_row(header, row.lock);
+    write(lock.releasing_stack, blocker_stack);
+    write(lock.released_ns, now_ns);
+  }
   write(row.blocker_stack, blocker_stack);
   // The releaser holds kTicketReleasing, so the row cannot be settled or reused before this.
   const std::uint64_t before = __atomic_fetch_or(&row.state, std::uint64_t{kTicketReleased},

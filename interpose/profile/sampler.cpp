@@ -6,6 +6,7 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1000000000;
 constexpr std::uint64_t kUnknownWaitNs = 10000;  // of a lock that nobody has waited for yet
+constexpr std::uint64_t kUnknownSleepNs = 100000;
 constexpr std::uint64_t kShortestWaitNs = 1000;
 constexpr std::uint64_t kLongestWaitNs = kSecond;
 constexpr std::uint32_t kHeaviest = 1u << 30;
@@ -58,40 +59,113 @@ void note_taken(std::uint32_t taken, std::uint64_t predicted_ns) {
   }
 }
 
-}  // namespace
-
-std::uint64_t predicted_wait_ns(const LockRow& lock) {
-  const std::uint64_t waits = read(lock.contended);
-  const std::uint64_t mean = waits > 0 ? read(lock.wait_ns) / waits : kUnknownWaitNs;
+std::uint64_t within_bounds(std::uint64_t known_ns, std::uint64_t otherwise_ns) {
+  const std::uint64_t mean = known_ns > 0 ? known_ns : otherwise_ns;
   if (mean < kShortestWaitNs) return kShortestWaitNs;
   return mean < kLongestWaitNs ? mean : kLongestWaitNs;
 }
 
-std::uint32_t draw_sample(Header* header, std::uint64_t predicted_ns, std::uint64_t now_ns) {
-  const std::uint64_t end_ns = read(process->window_end_ns);
-  if (now_ns >= end_ns) start_window(end_ns, now_ns);
-  add(process->window_offers, 1u);
-  add(process->window_demand_ns, predicted_ns);
-
+// Each thread sums up by itself first: all threads write the window's cache line. `undrawn`: of
+// them, how many waits there are more that are not drawn; a wait that was drawn late is one less.
+void note_offers(Header* header, std::uint64_t predicted_ns, std::uint32_t offers,
+                 std::int32_t undrawn) {
+  constexpr std::uint32_t kOffersAtOnce = 16;
+  constexpr std::uint64_t kDemandAtOnce = 1000000;
+  ThreadState& thread = thread_state;
+  thread.offers += offers;
+  thread.undrawn += undrawn;
+  // More than one stack for a wait is never taken.
   const std::uint64_t period_ns = read(process->period_ns);
-  std::uint64_t weight = kWeightOne;
-  if (predicted_ns < period_ns) {
-    const std::uint64_t chance = (predicted_ns << 32) / period_ns;  // of 2^32
-    if ((random_number() >> 32) >= chance) {
-      add(header->waits_unsampled, std::uint64_t{1});
-      return 0;
-    }
-    const auto exact = static_cast<unsigned __int128>(period_ns) * kWeightOne / predicted_ns;
-    weight = exact < kHeaviest ? static_cast<std::uint64_t>(exact) : kHeaviest;
+  const std::uint64_t each_ns =
+      period_ns != 0 && predicted_ns > period_ns ? period_ns : predicted_ns;
+  thread.demand_ns += each_ns * offers;
+  if (thread.offers < kOffersAtOnce && thread.demand_ns < kDemandAtOnce) return;
+  add(process->window_offers, thread.offers);
+  add(process->window_demand_ns, thread.demand_ns);
+  if (thread.undrawn > 0) {
+    add(header->waits_unsampled, static_cast<std::uint64_t>(thread.undrawn));
+    thread.undrawn = 0;
   }
+  thread.offers = 0;
+  thread.demand_ns = 0;
+}
+
+// Throws the dice for this wait and those that follow. Returns whether this one is drawn; else
+// `draw` and the thread know when to ask again. Forgetting the answer, as happens when the thread
+// waits for another lock first, changes no probability: every throw is as good as the next.
+bool throw_dice(std::uint64_t predicted_ns, std::uint64_t period_ns, std::uint32_t weight,
+                Draw& draw) {
+  const std::uint64_t chance = (predicted_ns << 32) / period_ns;
+  draw.chance = static_cast<std::uint32_t>(chance);
+  std::uint32_t misses = 0;
+  while (misses <= kMostUndrawn && (random_number() >> 32) >= chance) ++misses;
+  if (misses == 0) return true;
+  draw.undrawn = misses - 1;
+  if (misses <= kMostUndrawn) thread_state.next_weight = weight;
+  return false;
+}
+
+bool take_from_budget(Header* header, std::uint64_t predicted_ns) {
   const std::uint32_t taken = __atomic_add_fetch(&process->window_taken, 1u, __ATOMIC_RELAXED);
   if (taken > samples_per_window()) {
     drop(header, kDropBudget);
-    return 0;
+    return false;
   }
   note_taken(taken, predicted_ns);
   add(header->samples, std::uint64_t{1});
-  return static_cast<std::uint32_t>(weight);
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t predicted_wait_ns(const LockRow& lock) {
+  return within_bounds(read(lock.expected_ns), kUnknownWaitNs);
+}
+
+std::uint32_t draw_sleeper(Header* header, const LockRow& lock, std::uint64_t now_ns,
+                           std::uint32_t chance, bool* drawn) {
+  const std::uint64_t end_ns = read(process->window_end_ns);
+  if (now_ns >= end_ns) start_window(end_ns, now_ns);
+  if (chance == kCertain) return kWeightOne;
+  const std::uint64_t predicted_ns = within_bounds(read(lock.expected_sleep_ns), kUnknownSleepNs);
+  const std::uint64_t period_ns = read(process->period_ns);
+  double missed = 1;  // the chance not to be drawn now
+  if (predicted_ns >= period_ns) {
+    missed = 0;
+  } else {
+    missed = 1 - static_cast<double>(predicted_ns) / static_cast<double>(period_ns);
+  }
+  if (!*drawn) {
+    *drawn = static_cast<double>(random_number() >> 11) * 0x1p-53 >= missed;
+    if (*drawn) *drawn = take_from_budget(header, predicted_ns);
+    note_offers(header, predicted_ns, 1, *drawn ? -1 : 0);
+  }
+  const double in_all = 1 - missed * (1 - static_cast<double>(chance) / kCertain);
+  const double weight = kWeightOne / (in_all > 1e-6 ? in_all : 1e-6);
+  return weight < kHeaviest ? static_cast<std::uint32_t>(weight) : kHeaviest;
+}
+
+std::uint32_t draw_sample(Header* header, std::uint64_t predicted_ns, std::uint64_t now_ns,
+                          Draw& draw) {
+  const std::uint64_t end_ns = read(process->window_end_ns);
+  if (now_ns >= end_ns) start_window(end_ns, now_ns);
+
+  std::uint32_t weight = draw.again ? thread_state.next_weight : 0;
+  thread_state.next_weight = 0;
+  bool drawn = weight != 0;
+  if (!drawn) {
+    const std::uint64_t period_ns = read(process->period_ns);
+    weight = kWeightOne;
+    drawn = predicted_ns >= period_ns;
+    if (!drawn) {
+      const auto exact = static_cast<unsigned __int128>(period_ns) * kWeightOne / predicted_ns;
+      weight = exact < kHeaviest ? static_cast<std::uint32_t>(exact) : kHeaviest;
+      drawn = throw_dice(predicted_ns, period_ns, weight, draw);
+    }
+  }
+  note_offers(header, predicted_ns, draw.passed + 1,
+              static_cast<std::int32_t>(draw.passed) + (drawn ? 0 : 1));
+  return drawn && take_from_budget(header, predicted_ns) ? weight : 0;
 }
 
 }  // namespace relock::profile

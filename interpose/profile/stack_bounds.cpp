@@ -77,6 +77,17 @@ void StackReader::move_to(std::uint64_t stack_pointer) {
   }
 }
 
+bool has_room_below(std::uint64_t stack_pointer, std::uint64_t bytes) {
+  ThreadState& thread = thread_state;
+  const bool known = stack_pointer >= thread.stack_low && stack_pointer < thread.stack_high;
+  if (!known && !find_main_stack(stack_pointer) && !find_thread_stack(stack_pointer)) return false;
+  const std::uint64_t wanted = page_of(stack_pointer - bytes);
+  if (wanted >= thread.stack_low) return true;
+  if (!range_is_readable(wanted, thread.stack_low)) return false;
+  thread.stack_low = wanted;
+  return true;
+}
+
 bool StackReader::read_word(std::uint64_t address, std::uint64_t* value) {
   if ((address & 7) != 0) return false;
   const bool known = address >= low_ && address + 8 <= high_;

@@ -22,4 +22,8 @@ class StackReader {
   std::uint64_t probed_page_ = 0;
 };
 
+// Whether the calling thread is on its own stack and at least `bytes` more of it can be used.
+// Probes at most once per thread and depth.
+bool has_room_below(std::uint64_t stack_pointer, std::uint64_t bytes);
+
 }  // namespace relock::profile

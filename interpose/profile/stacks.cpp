@@ -100,12 +100,15 @@ bool step_by_guess(StackReader& reader, Position& position) {
 
 enum class Outcome { kDone, kNeedsUnwinder };
 
-Outcome walk_by_rules(const Registers& start, Collector& collector, bool* busy) {
+// `rule_of(address, &rule)`: false when there is no rule to be had now.
+template <class RuleOf>
+Outcome walk_by_rules(const Registers& start, Collector& collector, RuleOf rule_of) {
   StackReader reader(start.rsp);
   Position position{start.rip, start.rsp, start.rbp, true};
   for (std::uint32_t step = 0; step < kMaxSteps; ++step) {
     if (position.rip < 4096 || !collector.take(position.address())) return Outcome::kDone;
-    const FrameRule rule = frame_rule(position.address(), busy);
+    FrameRule rule;
+    if (!rule_of(position.address(), &rule)) return Outcome::kNeedsUnwinder;
     bool going_on = false;
     switch (rule.kind) {
       case FrameKind::kFromStack:
@@ -116,7 +119,7 @@ Outcome walk_by_rules(const Registers& start, Collector& collector, bool* busy) 
         going_on = step_over_signal(reader, position);
         break;
       case FrameKind::kUnknown:
-        going_on = !*busy && step_by_guess(reader, position);
+        going_on = step_by_guess(reader, position);
         break;
       case FrameKind::kComplex:
         return Outcome::kNeedsUnwinder;
@@ -180,13 +183,29 @@ std::uint32_t take_stack(const Registers& start, std::uint64_t* frames, std::uin
   *busy = false;
   if (!unwinder_open || capacity == 0) return 0;
   Collector collector{frames, capacity, 0};
-  if (walk_by_rules(start, collector, busy) == Outcome::kNeedsUnwinder) {
+  const auto rule_of = [busy](std::uint64_t address, FrameRule* rule) {
+    *rule = frame_rule(address, busy);
+    return !*busy;
+  };
+  const Outcome outcome = walk_by_rules(start, collector, rule_of);
+  if (*busy) return 0;
+  if (outcome == Outcome::kNeedsUnwinder) {
     collector.count = 0;
     StackReader reader(start.rsp);
     walk_with_unwinder(start, &reader, take_frame, &collector, busy);
   }
   restore_jumped_frame(collector);
   return collector.count;
+}
+
+bool take_known_stack(const Registers& start, std::uint64_t* frames, std::uint32_t capacity,
+                      std::uint32_t* count) {
+  if (!unwinder_open || capacity == 0) return *count = 0, true;
+  Collector collector{frames, capacity, 0};
+  if (walk_by_rules(start, collector, known_frame_rule) == Outcome::kNeedsUnwinder) return false;
+  restore_jumped_frame(collector);
+  *count = collector.count;
+  return true;
 }
 
 }  // namespace relock::profile

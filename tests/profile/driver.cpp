@@ -69,9 +69,10 @@ pthread_cond_t work_ready;
 #define STAYS_A_CALL __asm__ volatile("" ::: "memory")
 
 extern "C" [[gnu::noinline]] std::uint32_t wait_for_account(const void* lock, int kind) {
-  const std::uint32_t ticket = recorder.wait_begin(lock, kind, now_ns());
+  RelockWaitBegin begin{lock, static_cast<std::uint8_t>(kind), false, false, 0, 0};
+  const RelockWait wait = recorder.wait_begin(&begin);
   STAYS_A_CALL;
-  return ticket;
+  return wait.ticket;
 }
 extern "C" [[gnu::noinline]] std::uint32_t transfer_money(const void* lock) {
   const std::uint32_t ticket = wait_for_account(lock, RELOCK_KIND_MUTEX);
@@ -98,8 +99,19 @@ extern "C" [[gnu::noinline]] void audit_books(std::uint32_t ticket) {
 
 namespace {
 
+void end_as(RelockWaitOutcome outcome, const void* lock, RelockObjectKind kind,
+            std::uint32_t ticket, std::uint64_t wait_ns, std::uint64_t taken) {
+  RelockWaitEnd end{};
+  end.object = lock;
+  end.wait.ticket = ticket;
+  end.wait_ns = wait_ns;
+  end.acquisitions = taken;
+  end.kind = static_cast<std::uint8_t>(kind);
+  end.outcome = static_cast<std::uint8_t>(outcome);
+  recorder.wait_end(&end);
+}
 void end(const void* lock, std::uint32_t ticket, std::uint64_t wait_ns, std::uint64_t taken) {
-  recorder.wait_end(lock, RELOCK_KIND_MUTEX, ticket, wait_ns, RELOCK_WAIT_ACQUIRED, taken);
+  end_as(RELOCK_WAIT_ACQUIRED, lock, RELOCK_KIND_MUTEX, ticket, wait_ns, taken);
 }
 
 // 30 waits of 2 ms for accounts_lock in transfer_money because of close_books, 10 of 1 ms in
@@ -120,11 +132,11 @@ void known_waits() {
   }
   for (int i = 0; i < 5; ++i) end(&journal_lock, 0, 100000, 0);
   const std::uint32_t ticket = transfer_money(&journal_lock);
-  recorder.wait_end(&journal_lock, RELOCK_KIND_MUTEX, ticket, 3000000, RELOCK_WAIT_TIMED_OUT, 9);
+  end_as(RELOCK_WAIT_TIMED_OUT, &journal_lock, RELOCK_KIND_MUTEX, ticket, 3000000, 9);
   recorder.try_failed(&journal_lock, RELOCK_KIND_MUTEX);
   const std::uint32_t signalled = wait_for_account(&work_ready, RELOCK_KIND_COND);
   audit_books(signalled);
-  recorder.wait_end(&work_ready, RELOCK_KIND_COND, signalled, 7000000, RELOCK_WAIT_ACQUIRED, 0);
+  end_as(RELOCK_WAIT_ACQUIRED, &work_ready, RELOCK_KIND_COND, signalled, 7000000, 0);
 }
 
 }  // namespace
@@ -288,7 +300,7 @@ extern "C" [[gnu::noinline]] void sized_frame(int size) {
   sized[0] = 1;
   const std::uint32_t ticket = transfer_money(&accounts_lock);
   close_books(ticket);
-  recorder.wait_end(&accounts_lock, RELOCK_KIND_MUTEX, ticket, 1000, RELOCK_WAIT_ACQUIRED, 0);
+  end(&accounts_lock, ticket, 1000, 0);
   sized[1] = 2;
 }
 

@@ -39,9 +39,14 @@ std::string own_stack() {
 
 void record() {
   if (recorder.version == 0) return;
-  const std::uint32_t ticket = recorder.wait_begin(&lock, RELOCK_KIND_MUTEX, 1);
-  recorder.released(ticket);
-  recorder.wait_end(&lock, RELOCK_KIND_MUTEX, ticket, 1000, RELOCK_WAIT_ACQUIRED, 1);
+  RelockWaitBegin begin{&lock, RELOCK_KIND_MUTEX, false, false, 0, 0};
+  const RelockWait wait = recorder.wait_begin(&begin);
+  recorder.released(wait.ticket);
+  RelockWaitEnd end{};
+  end.object = &lock;
+  end.wait = wait;
+  end.wait_ns = 1000;
+  recorder.wait_end(&end);
 }
 
 void load(const char* plugin) {

@@ -69,7 +69,7 @@ expect "known waits: the report succeeds" "$report_status" 0
 expect_in "known waits: counts and times of each lock" "$text" \
   " 1 70.0 ms 95.2% 1.75 ms 2.00 ms 40 >=400 mutex accounts_lock (driver)" \
   " 2 3.50 ms 4.8% 583 us 3.00 ms 6 >=9 mutex journal_lock (driver)" \
-  "1 timed out, 1 failed trylock" "42 of 42 waits that slept" "dropped nothing" \
+  "1 timed out, 1 failed trylock" "42 of 42 waits have stacks" "dropped nothing" \
   "until the program ended"
 expect_in "known waits: condition variables apart" "$(sed -n '/^CONDITION/,$p' <<<"$text")" \
   " 1 7.00 ms 100.0% 7.00 ms 7.00 ms 1 cond work_ready (driver)" "woken by" audit_books

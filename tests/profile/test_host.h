@@ -31,6 +31,7 @@ inline RelockHost test_host() {
   host.log_file = "/dev/null";
   host.samples_per_s = 1000;
   host.stacks = 1;
+  host.nodes = 1;
   host.mutex_lock_name = host.spin_lock_name = host.rwlock_name = host.wait_name = "";
   host.standard_error_is_the_same = standard_error_is_the_same;
   host.clock_ns = clock_ns;

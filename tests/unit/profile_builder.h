@@ -46,10 +46,10 @@ class ProfileBuilder {
   // A sampled wait, counted in the lock as well.
   void wait(std::uint32_t row, std::uint32_t waiter, std::uint32_t blocker, std::uint64_t wait_ns) {
     const std::uint32_t ticket = begin_ticket(header_, row, waiter, kWeightOne, 1);
-    if (claim_release(header_, ticket)) release_ticket(header_, ticket, blocker);
+    if (claim_release(header_, ticket)) release_ticket(header_, ticket, blocker, 1);
     LockRow& lock = lock_row(header_, row);
     if (lock.first_stack == 0) lock.first_stack = waiter;
-    count_wait(lock, wait_ns, RELOCK_WAIT_ACQUIRED, 7);
+    count(row, wait_ns, RELOCK_WAIT_ACQUIRED, 7);
     end_ticket(header_, ticket, wait_ns, true);
   }
   // A loaded object of this name, with addresses that are those of its file.
@@ -60,6 +60,16 @@ class ProfileBuilder {
     module.first_generation = 1;
     std::strcpy(module.path, path);
     module.ready = 1;
+  }
+  // A wait without stacks.
+  void count(std::uint32_t row, std::uint64_t wait_ns, RelockWaitOutcome outcome,
+             std::uint64_t acquisitions, RelockHandOff hand_off = RELOCK_HANDOFF_UNKNOWN) {
+    RelockWaitEnd end{};
+    end.wait_ns = wait_ns;
+    end.outcome = static_cast<std::uint8_t>(outcome);
+    end.acquisitions = acquisitions;
+    end.hand_off = static_cast<std::uint8_t>(hand_off);
+    count_wait(header_, row, end);
   }
   std::vector<char> bytes() const {
     const char* data = reinterpret_cast<const char*>(header_);

@@ -49,7 +49,7 @@ TEST_CASE("a profile comes back as it was written") {
   builder.wait(lock, waiter, blocker, 5000);
   builder.wait(lock, waiter, blocker, 7000);
   builder.wait(lock, waiter, 0, 100);
-  count_wait(lock_row(builder.header(), lock), 9000, RELOCK_WAIT_TIMED_OUT, 8);
+  builder.count(lock, 9000, RELOCK_WAIT_TIMED_OUT, 8);
 
   Profile profile;
   REQUIRE(profile.parse(builder.bytes()) == "");

@@ -187,7 +187,7 @@ function recordingRows() {
   const rows = report.processes.flatMap((process) => [
     ['profile', process.file],
     ['program', `${process.exe}, process ${process.pid}`],
-    ['samples', `${count(process.samples)} of ${count(process.samples + process.waits_unsampled)} waits that slept, ` +
+    ['samples', `${count(process.samples)} of ${count(process.samples + process.waits_unsampled)} waits, ` +
       `${count(process.stacks_taken)} stacks, at most ${count(process.samples_per_s)} stacks per second`],
   ]);
   rows.push(['counts', 'counts and times of locks are exact; shares of stacks are estimates from samples']);
