@@ -6,6 +6,7 @@
 #   make demo       a contended program, its hottest locks, the same under other locks
 #   make bench      lockbench's grid, auto against glibc, in a quarter of an hour: table and plot
 #   make bench-full the whole grid with every lock, about two hours
+#   make bench-profile  what recording costs: profiling on against off
 #   make deps       installs the Debian packages that a build or a test finds missing
 #   make install    PREFIX=/usr/local DESTDIR=: command, libraries, manual page; make uninstall
 #   make readme     the tables of locks and variables in README.md, from their .def files
@@ -27,8 +28,8 @@ MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all tests test test-slow demo bench bench-full deps deps-test install uninstall readme \
-  format format-check disasm clean
+.PHONY: all tests test test-slow demo bench bench-full bench-profile deps deps-test install uninstall \
+  readme format format-check disasm clean
 all:
 
 # ---- flags ------------------------------------------------------------------------------
@@ -141,7 +142,8 @@ MACHINE_LIB := /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
 PROGRAMS = objdump:binutils go:golang-go clang++:clang sysbench:sysbench ruby:ruby python3:python3 pigz:pigz zstd:zstd \
   tchmttest:tokyocabinet-bin kchashtest:kyotocabinet-utils cache_bench:rocksdb-tools git:git \
   mandoc:mandoc man:man-db \
-  /usr/lib/python3/dist-packages/pyte/__init__.py:python3-pyte redis-server:redis-server redis-benchmark:redis-tools stress-ng:stress-ng \
+  /usr/lib/debug/.build-id:libc6-dbg /usr/lib/python3/dist-packages/pyte/__init__.py:python3-pyte \
+  redis-server:redis-server redis-benchmark:redis-tools stress-ng:stress-ng \
   $(MACHINE_LIB)/libjemalloc.so.2:libjemalloc2 $(MACHINE_LIB)/libtcmalloc_minimal.so.4:libtcmalloc-minimal4
 missing_tests = $(shell for p in $(PROGRAMS); do \
   [ -e "$${p%:*}" ] || command -v "$${p%:*}" >/dev/null || echo "$${p\#*:}"; done)
@@ -279,6 +281,8 @@ bench: $(BUILD)/lockbench $(BUILD)/librelock.so
 	@BUILD=$(BUILD) tools/bench.sh --grid
 bench-full: $(BUILD)/lockbench $(BUILD)/librelock.so
 	@BUILD=$(BUILD) tools/bench.sh --grid --full
+bench-profile: $(BUILD)/lockbench $(BUILD)/librelock.so $(BUILD)/librelock-profile.so
+	@tools/profile_cost.py --build $(BUILD)
 disasm: $(BUILD)/librelock.so
 	@BUILD=$(BUILD) tests/build/fast_path.sh --listing
 
