@@ -187,7 +187,7 @@ void Profile::add_shards(LockRow& lock) const {
   }
   const std::uint64_t without = lock.timeouts + lock.cancelled;
   const bool hands_over = key_kind(lock.key) != kCondKind && lock.contended > without;
-  if (header_.nodes <= 1 && hands_over) lock.handoffs_within = lock.contended - without;
+  if (header_.nodes == 1 && hands_over) lock.handoffs_within = lock.contended - without;
 }
 
 std::string Profile::read_locks() {

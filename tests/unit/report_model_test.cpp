@@ -46,8 +46,8 @@ std::uint64_t sum_ns(const std::vector<StackShare>& shares) {
 TEST_CASE("samples share a lock's exact totals, to the nanosecond") {
   Bank bank;
   bank.wait(0x7000);
-  LockRow& row = lock_row(bank.builder.header(), bank.builder.lock(0x7000));
-  for (int i = 0; i < 5; ++i) count_wait(row, 1000, RELOCK_WAIT_ACQUIRED, 9);  // not sampled
+  const std::uint32_t row = bank.builder.lock(0x7000);
+  for (int i = 0; i < 5; ++i) bank.builder.count(row, 1000, RELOCK_WAIT_ACQUIRED, 9);  // no stacks
   const Report report = report_of(bank.builder, bank.names);
   REQUIRE(report.locks.size() == 1);
   const ReportLock& lock = report.locks[0];
@@ -70,8 +70,7 @@ TEST_CASE("samples share a lock's exact totals, to the nanosecond") {
 
 TEST_CASE("a lock of which no wait was sampled keeps its time, in an unknown stack") {
   Bank bank;
-  LockRow& row = lock_row(bank.builder.header(), bank.builder.lock(0x7000));
-  count_wait(row, 1234, RELOCK_WAIT_ACQUIRED, 9);
+  bank.builder.count(bank.builder.lock(0x7000), 1234, RELOCK_WAIT_ACQUIRED, 9);
   const Report report = report_of(bank.builder, bank.names);
   const std::vector<PairShare> pairs = pairs_of(report, report.locks[0]);
   REQUIRE(pairs.size() == 1);
