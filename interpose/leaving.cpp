@@ -23,17 +23,28 @@
 namespace relock {
 namespace {
 
-// A child of vfork runs in its parent's memory, and a file made there would be the parent's.
+// A filter is in force, in this process or inherited: what could be prepared has been, and no call
+// may be made any more. Relaxed accesses: it carries nothing but itself.
+bool g_filtered;
+bool is_filtered() { return __atomic_load_n(&g_filtered, __ATOMIC_RELAXED); }
+
+// A child of vfork runs in its parent's memory, and a file made there would be the parent's. Asks
+// the kernel.
 bool is_own_process() { return thread_id() == thread_id_slow(); }
 
 __attribute__((noinline)) void prepare_to_leave() {
-  if (!is_own_process()) return;
+  if (is_filtered() || !is_own_process()) return;
   tell_recorder([](const RelockProfiler& recorder) { recorder.prepare(/*leaving=*/true); });
 }
 
+// Once in each process, so that starting a thread makes no call of ours later on.
 __attribute__((noinline)) void prepare_for_threads() {
+  static std::uint32_t prepared;  // the epoch plus 1; relaxed accesses, as above
+  const std::uint32_t own = LinuxPlatform::epoch() + 1;
+  if (is_filtered() || __atomic_load_n(&prepared, __ATOMIC_RELAXED) == own) return;
   if (!is_own_process()) return;
   tell_recorder([](const RelockProfiler& recorder) { recorder.prepare(/*leaving=*/false); });
+  __atomic_store_n(&prepared, own, __ATOMIC_RELAXED);
 }
 
 // What taking a stack may need of the kernel.
@@ -54,15 +65,18 @@ void say_stacks_are_off() {
       "start)");
 }
 
-// `filter` null: the strict mode. The last moment at which something can be said or opened.
+// `filter` null: the strict mode. Before the first one is the last moment at which something can be
+// said or opened; another one may still take the stacks away.
 __attribute__((noinline)) void prepare_for_filter(const sock_fprog* filter) {
-  if (!is_own_process()) return;
+  const bool first = !is_filtered();
+  if (first && !is_own_process()) return;
   const bool stacks = stacks_work_under(filter);
-  if (!stacks && g_runtime.options.profile_stacks) say_stacks_are_off();
+  if (first && !stacks && g_runtime.options.profile_stacks) say_stacks_are_off();
   tell_recorder([=](const RelockProfiler& recorder) {
-    recorder.prepare(/*leaving=*/true);
+    if (first) recorder.prepare(/*leaving=*/true);
     recorder.sandboxed(stacks);
   });
+  __atomic_store_n(&g_filtered, true, __ATOMIC_RELAXED);
 }
 
 inline void look_at_prctl(long option, long mode, long argument) {

@@ -226,6 +226,13 @@ FrameRule ask_unwinder(std::uint64_t address) {
 
 // ---- entering libunwind ------------------------------------------------------------------------
 
+// By the one call that every sandbox allows. Nobody wakes the sleeper.
+void nap_before_unwinder(long ns) {
+  const timespec moment{0, ns};
+  system_call(SYS_futex, &process->unwinder_lock, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 1, &moment,
+              nullptr, 0);
+}
+
 // libunwind allocates from a pool of its own under a mutex of its own. One thread at a time, so
 // that nobody waits for that mutex, and so that fork can be kept away from it.
 class UnwinderEntry {
@@ -236,8 +243,8 @@ class UnwinderEntry {
       if (read(process->unwinder_ready) == 0) return;
       entered_ = exchange_if(process->unwinder_lock, open, 1u);
       if (!entered_ && attempt < 3995) __builtin_ia32_pause();
-      // Whoever is inside may have lost its CPU. It wakes nobody: this is a nap.
-      if (!entered_ && attempt >= 3995) nap();
+      // Whoever is inside may have lost its CPU.
+      if (!entered_ && attempt >= 3995) nap_before_unwinder(1000000);
     }
   }
   ~UnwinderEntry() {
@@ -248,12 +255,6 @@ class UnwinderEntry {
   bool entered() const { return entered_; }
 
  private:
-  static void nap() {
-    const timespec moment{0, 1000000};
-    system_call(SYS_futex, &process->unwinder_lock, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 1, &moment,
-                nullptr, 0);
-  }
-
   bool entered_ = false;
 };
 
@@ -272,8 +273,7 @@ void before_fork() {
     std::uint32_t open = 0;
     fork_holds_unwinder = exchange_if(process->unwinder_lock, open, 1u);
     if (fork_holds_unwinder) return;
-    const timespec moment{0, 20000};
-    system_call(SYS_nanosleep, &moment, nullptr);
+    nap_before_unwinder(20000);
   }
   fork_found_ready = false;  // a thread that never came back from libunwind: the child stays out
 }

@@ -26,27 +26,29 @@ static void sleep_us(long us) {
   nanosleep(&time, NULL);
 }
 
-// ---- waits that surely take place ----------------------------------------------------------------
+// ---- waits that surely take place --------------------------------------------------------------
 
-static int wanted, held, taken, met;  // atomic, all but `wanted`
+static int wanted, held, taken;  // the last two atomic
 
+// A waiter leaves its trace in the word before it sleeps, whichever lock serves.
+static void await_waiter(int alone) {
+  while (__atomic_load_n(&books_lock.__data.__lock, __ATOMIC_RELAXED) == alone) sleep_us(50);
+  sleep_us(300);
+}
 __attribute__((noinline)) void write_books(void) {
-  for (int i = 0; __atomic_load_n(&met, __ATOMIC_ACQUIRE) < wanted; ++i) {
+  for (int i = 0; i < wanted; ++i) {
     pthread_mutex_lock(&books_lock);
+    const int alone = __atomic_load_n(&books_lock.__data.__lock, __ATOMIC_RELAXED);
     __atomic_store_n(&held, i + 1, __ATOMIC_RELEASE);
-    sleep_us(1500);
+    await_waiter(alone);
     pthread_mutex_unlock(&books_lock);
     while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) <= i) sleep_us(20);
   }
 }
-// A round in which the lock is free again already does not count.
 __attribute__((noinline)) void read_books(void) {
-  for (int i = 0; met < wanted; ++i) {
+  for (int i = 0; i < wanted; ++i) {
     while (__atomic_load_n(&held, __ATOMIC_ACQUIRE) <= i) sleep_us(20);
-    if (pthread_mutex_trylock(&books_lock) != 0) {
-      pthread_mutex_lock(&books_lock);
-      __atomic_store_n(&met, met + 1, __ATOMIC_RELEASE);
-    }
+    pthread_mutex_lock(&books_lock);
     pthread_mutex_unlock(&books_lock);
     __atomic_store_n(&taken, i + 1, __ATOMIC_RELEASE);
   }
@@ -57,7 +59,7 @@ static void* writer(void* unused) {
 }
 static pthread_t start_writer(int times) {
   wanted = times;
-  held = taken = met = 0;
+  held = taken = 0;
   pthread_t thread;
   if (pthread_create(&thread, NULL, writer, NULL) != 0) _exit(98);
   return thread;
@@ -68,7 +70,7 @@ static void contend(int times) {
   pthread_join(thread, NULL);
 }
 
-// ---- ends ----------------------------------------------------------------------------------------
+// ---- ends --------------------------------------------------------------------------------------
 
 static void end_by_return(void) {}
 static void end_by_exit(void) { exit(0); }
@@ -100,7 +102,7 @@ static void end_in_a_wait(void) {
   raise(SIGKILL);
 }
 
-// ---- what comes before ---------------------------------------------------------------------------
+// ---- what comes before -------------------------------------------------------------------------
 
 static void close_everything(void) {
   for (int i = 3; i < 1024; ++i) close(i);
@@ -150,12 +152,25 @@ static void enter_filter(const int* allowed, size_t count, int by_syscall) {
                                  : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
   if (failed != 0) _exit(93);
 }
-// What glibc's locks and threads need, rt_sigprocmask and mmap among it.
-static const int kUsual[] = {
-    SYS_futex,     SYS_exit,           SYS_exit_group,      SYS_mmap,    SYS_munmap,
-    SYS_mprotect,  SYS_rt_sigprocmask, SYS_clone,           SYS_clone3,  SYS_rt_sigaction,
-    SYS_getrandom, SYS_rseq,           SYS_set_robust_list, SYS_madvise, SYS_brk,
-    SYS_tgkill,    SYS_clock_nanosleep};
+// What glibc's locks, threads and processes need, rt_sigprocmask and mmap among it.
+static const int kUsual[] = {SYS_futex,
+                             SYS_exit,
+                             SYS_exit_group,
+                             SYS_mmap,
+                             SYS_munmap,
+                             SYS_mprotect,
+                             SYS_rt_sigprocmask,
+                             SYS_clone,
+                             SYS_clone3,
+                             SYS_rt_sigaction,
+                             SYS_getrandom,
+                             SYS_rseq,
+                             SYS_set_robust_list,
+                             SYS_madvise,
+                             SYS_brk,
+                             SYS_tgkill,
+                             SYS_clock_nanosleep,
+                             SYS_wait4};
 #define COUNT(array) (sizeof array / sizeof *array)
 static void filtered(int by_syscall) {
   enter_filter(kUsual, COUNT(kUsual), by_syscall);
@@ -166,6 +181,12 @@ static void filtered_by_prctl(void) { filtered(0); }
 static void filtered_by_syscall(void) { filtered(1); }
 static void filtered_to_the_end(void) {
   enter_filter(kUsual, COUNT(kUsual), 0);
+  contend(10);
+}
+// The child can have no file, and must not try.
+static void filtered_parent(void) {
+  enter_filter(kUsual, COUNT(kUsual), 0);
+  fork_a_child();
   contend(10);
 }
 // Not even the signal mask may be touched.
@@ -216,6 +237,7 @@ static const struct Mode {
               {"prctl", filtered_by_prctl, end_by_return},
               {"seccomp", filtered_by_syscall, end_by_return},
               {"filter-exit", filtered_to_the_end, end_by_return},
+              {"filter-fork", filtered_parent, end_by_return},
               {"tight", filtered_tightly, end_by_return},
               {"small", small_files, end_by_return},
               {"idle", idle_threads, end_by_return}};
@@ -223,10 +245,10 @@ static const struct Mode {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   if (strcmp(argv[1], "close") == 0) {
-    close_everything();
-    contend(5);
-    close_everything();
-    contend(5);
+    for (int left = argc; left > 0; --left) {  // twice, from one place: one pair of stacks
+      close_everything();
+      contend(5);
+    }
     return 0;
   }
   if (strcmp(argv[1], "fork") == 0) {

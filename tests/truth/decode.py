@@ -6,6 +6,7 @@ with names by nm alone, so that it holds the tools' reader and the recorder agai
 """
 
 import bisect
+import functools
 import struct
 import subprocess
 import sys
@@ -33,16 +34,17 @@ class Profile:
         self.names = {}
 
     def rows(self, section, layout):
+        """The rows by their numbers, without those that begin with a zero word."""
         offset, rows, size, _ = self.sections[section]
         assert size == layout.size, (section, size, layout.size)
-        return [layout.unpack_from(self.data, offset + i * size) for i in range(rows)]
+        words = memoryview(self.data)[offset:offset + rows * size].cast("Q")[::size // 8].tolist()
+        return {i: layout.unpack_from(self.data, offset + i * size)
+                for i, word in enumerate(words) if word != 0}
 
     def locks(self):
         shards = self.rows(6, SHARD)
         result = {}
-        for index, row in enumerate(self.rows(0, LOCK)):
-            if row[0] == 0:
-                continue
+        for index, row in self.rows(0, LOCK).items():
             lock = dict(zip(("key", "retired", "objects", "init_site", "first_stack", "shards",
                              "expected_ns", "_", "timeouts", "cancelled", "released_ns",
                              "releasing_stack", "_", "acquisitions", "before", "try_failures",
@@ -50,7 +52,8 @@ class Profile:
             lock["histogram"] = list(row[22:62])
             lock.update(zip(("holds", "hold_ns", "longest_hold_ns", "hold_weighted",
                              "hold_weighted_ns"), row[62:67]))
-            for shard in shards[lock["shards"] - 1:][:8] if lock["shards"] else []:
+            first = lock["shards"] - 1
+            for shard in (shards[i] for i in range(first, first + 8) if first >= 0 and i in shards):
                 for name, value in zip(("waits", "wait_ns", "within", "across"),
                                        (shard[0], shard[1], shard[3], shard[4])):
                     lock[name] += value
@@ -65,10 +68,11 @@ class Profile:
             result[index] = lock
         return result
 
+    @functools.cached_property
     def modules(self):
-        for start, end, bias, _, _, ready, _, _, path in self.rows(5, MODULE):
-            if ready:
-                yield start, end, bias, path.split(b"\0")[0].decode()
+        return [(start, end, bias, path.split(b"\0")[0].decode())
+                for start, end, bias, _, _, ready, _, _, path in self.rows(5, MODULE).values()
+                if ready]
 
     def symbols(self, path, data):
         if "/libc.so" in path:
@@ -88,7 +92,7 @@ class Profile:
         return self.names[path, data]
 
     def name(self, address, data=False):
-        for start, end, bias, path in self.modules():
+        for start, end, bias, path in self.modules:
             if start <= address < end:
                 known = self.symbols(path, data)
                 at = bisect.bisect_right(known, (address - bias, "\x7f")) - 1
@@ -115,10 +119,9 @@ def main():
           f"drops {','.join(map(str, profile.drops[:8]))}")
     stacks = profile.rows(1, STACK)
     pairs = {}
-    for key, samples, _, weighted_ns, _, _ in profile.rows(3, PAIR):
-        if key != 0:
-            pairs.setdefault(key >> 32 & 0x7fffffff, []).append(
-                (weighted_ns, samples, key >> 16 & 0xffff, key & 0xffff))
+    for key, samples, _, weighted_ns, _, _ in profile.rows(3, PAIR).values():
+        pairs.setdefault(key >> 32 & 0x7fffffff, []).append(
+            (weighted_ns, samples, key >> 16 & 0xffff, key & 0xffff))
     locks = profile.locks()
     for index in sorted(locks, key=lambda i: -locks[i]["wait_ns"]):
         lock = locks[index]

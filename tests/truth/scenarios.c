@@ -63,9 +63,9 @@ static void on_threads(int count, void* (*work)(void*)) {
   for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
 }
 
-// ---- one lock hot by a known time, another one hardly --------------------------------------------
+// ---- one lock hot by a known time, another one hardly ------------------------------------------
 
-enum { kHotRounds = 60, kHotUs = 2000, kColdUs = 20 };
+enum { kHotRounds = 30, kHotUs = 2000, kColdUs = 20 };
 static Waited hot, cold;
 static uint64_t hot_held_ns;  // under the hot lock
 
@@ -98,7 +98,7 @@ static void run_hot(void) {
   printf("hot hold_ns %llu\n", (unsigned long long)(hot_held_ns / (3 * kHotRounds)));
 }
 
-// ---- a holder, and a waiter that surely waits for it ---------------------------------------------
+// ---- a holder, and a waiter that surely waits for it -------------------------------------------
 
 static int held;   // how often the holder has taken the lock
 static int taken;  // how often the waiter has had it after the holder
@@ -119,9 +119,9 @@ static void let_go(int round) {
   __atomic_store_n(&taken, round + 1, __ATOMIC_RELEASE);
 }
 
-// ---- two waiting stacks, 70 to 30, and two blocking ones -----------------------------------------
+// ---- two waiting stacks, 70 to 30, and two blocking ones ---------------------------------------
 
-enum { kSplitRounds = 200, kSplitUs = 2000 };
+enum { kSplitRounds = 100, kSplitUs = 2000 };
 static Waited path_a, path_b;
 static Waited because_of_c, because_of_d;  // the same waits by who held the lock meanwhile
 
@@ -173,9 +173,9 @@ static void run_split(void) {
   printf("hot acquisitions %d\n", 2 * kSplitRounds);
 }
 
-// ---- a blocker that never waits ------------------------------------------------------------------
+// ---- a blocker that never waits ----------------------------------------------------------------
 
-enum { kBlockRounds = 60, kBlockUs = 4000 };
+enum { kBlockRounds = 30, kBlockUs = 4000 };
 static Waited blocked;
 
 OUTSIDE void audit_everything(int round) {
@@ -203,9 +203,9 @@ static void run_blocker(void) {
   print_waited("serve_request", &blocked);
 }
 
-// ---- a convoy: everybody always wants the same lock ----------------------------------------------
+// ---- a convoy: everybody always wants the same lock --------------------------------------------
 
-enum { kConvoyThreads = 6, kConvoyRounds = 60, kConvoyUs = 1000 };
+enum { kConvoyThreads = 6, kConvoyRounds = 30, kConvoyUs = 1000 };
 static Waited convoy;
 
 OUTSIDE void join_convoy(void) {
@@ -231,7 +231,7 @@ static void run_convoy(void) {
   printf("hot acquisitions %d\n", kConvoyThreads * kConvoyRounds);
 }
 
-// ---- readers that keep a writer out --------------------------------------------------------------
+// ---- readers that keep a writer out ------------------------------------------------------------
 
 enum { kStormRounds = 40, kStormUs = 2000 };
 static Waited writers;
@@ -264,9 +264,9 @@ static void run_storm(void) {
   printf("reads acquisitions %d\nwrites acquisitions %d\n", 3 * kStormRounds, kStormRounds);
 }
 
-// ---- two threads that wake each other ------------------------------------------------------------
+// ---- two threads that wake each other ----------------------------------------------------------
 
-enum { kTurns = 200, kTurnUs = 1000 };
+enum { kTurns = 100, kTurnUs = 1000 };
 static Waited turns;
 static int turn;
 
@@ -297,7 +297,7 @@ static void run_pingpong(void) {
   print_waited("wait_for_turn", &turns);
 }
 
-// ---- more waits than stacks may be taken ---------------------------------------------------------
+// ---- more waits than stacks may be taken -------------------------------------------------------
 
 enum { kManyThreads = 4 };
 static Waited often, seldom;
@@ -317,14 +317,14 @@ OUTSIDE void wait_seldom(void) {
 }
 static void* many_thread(void* number) {
   for (unsigned i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); ++i) {
-    i % 4 == 0 ? wait_seldom() : wait_often();
+    i % 5 < 2 ? wait_seldom() : wait_often();
     work_us(2);
   }
   return number;
 }
 static void* many_watch(void* number) {
   if (number != NULL) return many_thread(number);
-  sleep_us(2500000);
+  sleep_us(getenv("SLOW") != NULL && *getenv("SLOW") != '\0' ? 5000000 : 1500000);
   __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
   return number;
 }
