@@ -50,11 +50,35 @@ record() { # NAME LOCK [VARIABLES...]
 }
 rules_in() { grep -v '^#' <<<"$1" | grep . | sort; }
 
-# The recorder does not write hold times, hand-offs and thread time yet, without which nothing gains.
+# Three threads on what is said to be one CPU, under a lock that hands over in order.
 record ordered ticket
+try "$RELOCK" advise --cpus 1 --rules "$scratch/rules" "$profile"
+expect "ordered locks on too few CPUs: rules for the two that are hot" "$code:$(rules_in "$out")" \
+  "0:init server:make_lock tas
+symbol server:hot tas kind=mutex"
+expect_match "with the reason in numbers" "$(sed 's/^#  *//' <<<"$out" | xargs -d '\n')" \
+  "*mutex hot: * waits in * acquisitions, * in all (* % of the threads' time)*tas instead of ticket: ticket hands over in order, and with * threads on 1 CPU *"
+expect_match "a quiet lock is left alone" "$(grep -A1 quiet <<<"$out" | tr '\n' ' ')" \
+  "*stays: too little to gain*"
+expect "the file is what was printed" "$(cat "$scratch/rules")" "$out"
+expect_match "and where it is" "$err" "relock: 2 rules in $scratch/rules; *"
+
+# The library reads the file: the two change, the third stays.
+try env RELOCK_VERBOSE=1 "$RELOCK" run --lock ticket --rules "$scratch/rules" -- "$scratch/server"
+expect "the file picks the lock of those two" \
+  "$code:$(sed -n 's/.*rules: line [0-9]* (\(.*\)): first mutex served by \([a-z-]*\),.*/\1 \2/p' <<<"$err" | sort)" \
+  "0:init server:make_lock tas
+symbol server:hot tas"
 try "$RELOCK" advise --cpus 64 "$profile"
-expect_match "with CPUs for all nothing gains, and that is said" \
+expect_match "the same with CPUs for all: nothing gains, and that is said" \
   "$code:$(rules_in "$out"):$(tail -n 1 <<<"$out")" "0::# No lock would gain from another backend*"
+
+# Threads dealt over many nodes: hardly two are on the same.
+record nodes qspinlock RELOCK_TOPOLOGY=threads:64
+try "$RELOCK" advise --cpus 8 "$profile"
+expect "hand-offs across nodes: cna" "$code:$(rules_in "$out")" \
+  "0:init server:make_lock cna
+symbol server:hot cna kind=mutex"
 
 try "$RELOCK" advise "$scratch/server"
 expect_match "a file that is no profile" "$code:$(lines_in "$err"):$err" "2:1:relock: error: $scratch/server: *"
