@@ -229,7 +229,7 @@ int reacquire_glibcs_after_wait(MutexView mutex) {
 
 // What the fast path would have served, were it not recorded.
 inline bool recorded_normal(MutexView mutex) {
-  return g_runtime.recording && !g_runtime.mutex_is_glibcs && mutex.is_normal();
+  return g_runtime.mutex_recorded && mutex.is_normal();
 }
 
 __attribute__((noinline)) int note_known(MutexView mutex) {
@@ -280,6 +280,21 @@ __attribute__((noinline)) int unlock_contended(pthread_mutex_t* object) {
   const MutexService service = service_of(MutexView(object));
   service.backend->unlock_slow(MutexView(object), *service.budget);
   return 0;
+}
+
+// The rest of mutex_unlock, which reaches it by a jump. A recorded mutex of which nothing is to be
+// told goes without a frame as well.
+__attribute__((noinline)) int unlock_called(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  if (!recorded_normal(mutex) || mutex.word().load(MemoryOrder::kRelaxed) != kLocked ||
+      unlikely(release_is_reported(mutex.mark()))) {
+    return unlock_any(object);
+  }
+  set_owner(mutex, 0);
+  --mutex.users();
+  std::uint32_t expected = kLocked;
+  if (likely(mutex.word().compare_exchange(expected, kFree, MemoryOrder::kRelease))) return 0;
+  return unlock_contended(object);
 }
 
 inline bool on_fast_path(MutexView mutex) {
@@ -340,7 +355,7 @@ int mutex_trylock(pthread_mutex_t* object) {
 int mutex_unlock(pthread_mutex_t* object) {
   MutexView mutex(object);
   if (!on_fast_path(mutex) || mutex.word().load(MemoryOrder::kRelaxed) != kLocked) {
-    return unlock_any(object);
+    return unlock_called(object);
   }
   set_owner(mutex, 0);
   --mutex.users();

@@ -93,7 +93,9 @@ void say_no_profile(const char* why) {
 void tell_wait() {
   const RelockWaitEnd wait = t_record.wait;
   t_record.due &= ~kWaitDue;
-  tell_recorder([&](const RelockProfiler& recorder) { recorder.wait_end(&wait); });
+  const auto tell = [&](const RelockProfiler& recorder) { recorder.wait_end(&wait); };
+  // Of a lock that has a row, and without a stack: nothing has to be made for it.
+  wait.wait.lock != 0 && wait.wait.ticket == 0 ? tell_count(tell) : tell_recorder(tell);
 }
 
 // Keeps a signal handler, which may lock and unlock, away from a half written record.
@@ -126,7 +128,9 @@ std::uint32_t random_up_to(std::uint32_t limit) {
 }
 
 // Every hold of a lock that was taken seldom, one in 64 of one that was taken often.
-std::uint32_t hold_weight(std::uint32_t count) { return count < 256 ? 1 : count < 16384 ? 8 : 64; }
+std::uint32_t hold_weight(std::uint32_t count) {
+  return count < 256 ? 1 : count < kOftenTaken ? 8 : kMostHoldWeight;
+}
 
 void put_hold(const Hold& hold) {
   const RecordChange change;
@@ -276,13 +280,12 @@ void note_known_acquisition(const RecordedObject& object) {
 
 void draw_hold(const void* object, RelockObjectKind kind, std::uint32_t count,
                std::uint32_t record) {
-  constexpr std::uint32_t kMostWeight = 64;
   const std::uint32_t weight = hold_weight(count);
   if (weight > 1) {
-    t_record.until_hold -= static_cast<std::int32_t>(kMostWeight / weight);
+    t_record.until_hold -= static_cast<std::int32_t>(kMostHoldWeight / weight);
     if (likely(t_record.until_hold > 0)) return;
     // Between 1 and twice the mean less 1, so that no rhythm of the program is followed.
-    t_record.until_hold += static_cast<std::int32_t>(random_up_to(2 * kMostWeight - 1));
+    t_record.until_hold += static_cast<std::int32_t>(random_up_to(2 * kMostHoldWeight - 1));
   }
   put_hold({object, ticks(), record, static_cast<std::uint16_t>(weight),
             static_cast<std::uint16_t>(kind)});
@@ -304,7 +307,7 @@ void ReportedRelease::report() const {
     tell_recorder([this](const RelockProfiler& recorder) { recorder.released(ticket_); });
   }
   if (hold_.weight != 0) {
-    tell_recorder([this](const RelockProfiler& recorder) {
+    tell_count([this](const RelockProfiler& recorder) {
       recorder.held(hold_.object, hold_.kind, hold_ns_, hold_.weight);
     });
   }
@@ -344,6 +347,7 @@ void open_profiler() {
   }
   g_runtime.recording = true;
   g_runtime.mutex_needs_care = true;
+  g_runtime.mutex_recorded = !g_runtime.mutex_is_glibcs;
   at_quick_exit([] { g_runtime.profiler.finish(); });
 }
 

@@ -28,6 +28,16 @@ inline void tell_recorder(Call call) {
   pthread_setcanceltype(type, nullptr);
 }
 
+// The same for what only counts: it has no cancellation point, and a request that is not to act at
+// once may stay as it is.
+template <class Call>
+inline void tell_count(Call call) {
+  int type;
+  pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+  call(g_runtime.profiler);
+  pthread_setcanceltype(type, nullptr);
+}
+
 // ---- what an object keeps of its own ----
 //
 // mark: bits 0-30 the ticket of a sampled waiter, whom the next release tells; bit 31 somebody has
@@ -121,13 +131,20 @@ class RecordedWait : public WaitObserver {
 
 // ---- an acquisition ----
 
-// Counts it, by the new owner. True: the object is known, or its counter is to be told of, and
-// note_known_acquisition must be called.
+// From this count on, one hold in kMostHoldWeight is timed.
+inline constexpr std::uint32_t kOftenTaken = 16384;
+inline constexpr std::uint32_t kMostHoldWeight = 64;
+
+// Counts it, by the new owner. True: its counter is to be told of, or the object is known and its
+// hold or node may be of interest: note_known_acquisition must be called.
 inline bool count_acquisition(LinuxAtomic32& record, const LinuxAtomic32& mark) {
   const std::uint32_t now = record.load(MemoryOrder::kRelaxed) + kOneAcquisition;
   record.store(now, MemoryOrder::kRelaxed);  // owners alone write it, and see the one before by P1
-  const bool known = (mark.load(MemoryOrder::kRelaxed) & kKnown) != 0;  // a hint
-  return unlikely(known) || unlikely(is_due(acquisitions_in(now), kCountBits));
+  if (unlikely(is_due(acquisitions_in(now), kCountBits))) return true;
+  if (likely((mark.load(MemoryOrder::kRelaxed) & kKnown) == 0)) return false;  // a hint
+  if (g_runtime.topology.nodes > 1 || acquisitions_in(now) < kOftenTaken) return true;
+  if (t_record.until_hold > 1) return --t_record.until_hold, false;
+  return true;
 }
 void note_known_acquisition(const RecordedObject& object);
 

@@ -17,6 +17,7 @@ struct Runtime {
   // in every choice that may follow.
   bool mutex_needs_care = false;  // glibc's or recorded: off the fast path
   bool mutex_is_glibcs = false;
+  bool mutex_recorded = false;  // and served by us, where rules do not say otherwise
   bool spin_is_glibcs = false;
   bool rwlock_is_glibcs = false;  // or some are, where rules pick
   bool mutexes_ruled = false;     // RELOCK_RULES picks the lock of single objects (rules.h)

@@ -59,11 +59,16 @@ void fill(Header* header, LockRow& row, std::uint64_t site) {
 // Below this many waits the row itself does.
 constexpr std::uint64_t kWaitsForShards = 64;
 
+// The first threads have one each, for as long as the process lives, and need no atomics; those
+// that come later share the rest.
 std::uint32_t shard_of_thread(Header* header) {
-  if (thread_state.shard == 0) {
+  const auto file = static_cast<std::uint32_t>(header->start_monotonic_ns);
+  if (thread_state.shard == 0 || thread_state.shard_of != file) {
+    thread_state.shard_of = file;  // a child made behind the C library's back has another one
     add(header->waiting_threads, std::uint64_t{1});
+    const std::uint32_t number = __atomic_fetch_add(&process->next_shard, 1u, __ATOMIC_RELAXED);
     thread_state.shard =
-        __atomic_fetch_add(&process->next_shard, 1u, __ATOMIC_RELAXED) % kShardsPerLock + 1;
+        1 + (number < kOwnShards ? number : kOwnShards + number % (kShardsPerLock - kOwnShards));
   }
   return thread_state.shard - 1;
 }
@@ -87,18 +92,26 @@ void expect(std::uint64_t& mean_ns, std::uint64_t wait_ns) {
   if (known == 0 || next != known) write(mean_ns, next | 1);
 }
 
-// `Row` is a LockRow or a ShardRow: both have these counts.
-template <class Row>
+template <bool kAlone, class T>
+T count_in(T& field, T amount) {
+  if constexpr (!kAlone) return __atomic_add_fetch(&field, amount, __ATOMIC_RELAXED);
+  add_alone(field, amount);
+  return read(field);
+}
+
+// `Row` is a LockRow or a ShardRow: both have these counts. kAlone: no other thread writes it.
+template <bool kAlone, class Row>
 std::uint64_t add_wait(LockRow& lock, Row& row, const RelockWaitEnd& end) {
-  const std::uint64_t waits = __atomic_add_fetch(&row.contended, 1, __ATOMIC_RELAXED);
-  add(row.wait_ns, end.wait_ns);
+  constexpr std::uint64_t kOne = 1;
+  const std::uint64_t waits = count_in<kAlone>(row.contended, kOne);
+  count_in<kAlone>(row.wait_ns, end.wait_ns);
   raise_to(row.max_wait_ns, end.wait_ns);
-  add(row.histogram[bucket_of(end.wait_ns)], 1u);
+  count_in<kAlone>(row.histogram[bucket_of(end.wait_ns)], 1u);
   // On one node they are all within it, and need no count.
   if (end.hand_off == RELOCK_HANDOFF_WITHIN && host.nodes > 1) {
-    add(row.handoffs_within, std::uint64_t{1});
+    count_in<kAlone>(row.handoffs_within, kOne);
   }
-  if (end.hand_off == RELOCK_HANDOFF_ACROSS) add(row.handoffs_across, std::uint64_t{1});
+  if (end.hand_off == RELOCK_HANDOFF_ACROSS) count_in<kAlone>(row.handoffs_across, kOne);
   if (end.slept != 0) {
     expect(lock.expected_sleep_ns, end.wait_ns);
   } else if (waits <= 16 || waits % 16 == 0) {
@@ -176,10 +189,11 @@ void count_wait(Header* header, std::uint32_t index, const RelockWaitEnd& end) {
   constexpr std::uint64_t kManyAcquisitions = 256;
   LockRow& lock = lock_row(header, index);
   const std::uint32_t shard = shard_of_thread(header);
-  if (const std::uint32_t first = read(lock.shards); first != 0) {
-    add_wait(lock, rows<ShardRow>(header, kSectionShards)[first - 1 + shard], end);
-  } else if (add_wait(lock, lock, end) == kWaitsForShards) {
-    give_shards(header, lock);
+  if (const std::uint32_t first = read(lock.shards); first == 0) {
+    if (add_wait<false>(lock, lock, end) == kWaitsForShards) give_shards(header, lock);
+  } else {
+    ShardRow& row = rows<ShardRow>(header, kSectionShards)[first - 1 + shard];
+    shard < kOwnShards ? add_wait<true>(lock, row, end) : add_wait<false>(lock, row, end);
   }
   // After a wait that is long enough to bear it, else every so many: all threads write this one.
   const bool few = end.wait_ns > kLongNs || end.acquisitions <= kManyAcquisitions;

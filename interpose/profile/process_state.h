@@ -40,6 +40,13 @@ template <typename T>
 inline void add(T& field, T amount) {
   __atomic_fetch_add(&field, amount, __ATOMIC_RELAXED);
 }
+// The same where no other thread writes; in one instruction, for the sake of signal handlers.
+inline void add_alone(std::uint64_t& field, std::uint64_t amount) {
+  __asm__("addq %1, %0" : "+m"(field) : "r"(amount) : "cc");
+}
+inline void add_alone(std::uint32_t& field, std::uint32_t amount) {
+  __asm__("addl %1, %0" : "+m"(field) : "r"(amount) : "cc");
+}
 template <typename T>
 inline T read(const T& field) {
   return __atomic_load_n(&field, __ATOMIC_RELAXED);
@@ -81,8 +88,8 @@ struct ThreadState {
   std::uint32_t offers;
   std::int32_t undrawn;
   std::uint32_t next_weight;  // the wait that it asks about next is drawn, with this weight
-  std::uint32_t reserved;
-  std::uint64_t stack_low;  // this thread's own stack as far as it is known to be mapped
+  std::uint32_t shard_of;     // the file that `shard` is of, by its start
+  std::uint64_t stack_low;    // this thread's own stack as far as it is known to be mapped
   std::uint64_t stack_high;
 };
 extern __thread ThreadState thread_state __attribute__((tls_model("initial-exec")));

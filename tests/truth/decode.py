@@ -53,7 +53,7 @@ class Profile:
             lock.update(zip(("holds", "hold_ns", "longest_hold_ns", "hold_weighted",
                              "hold_weighted_ns"), row[62:67]))
             first = lock["shards"] - 1
-            for shard in (shards[i] for i in range(first, first + 8) if first >= 0 and i in shards):
+            for shard in (shards[i] for i in range(first, first + 16) if first >= 0 and i in shards):
                 for name, value in zip(("waits", "wait_ns", "within", "across"),
                                        (shard[0], shard[1], shard[3], shard[4])):
                     lock[name] += value

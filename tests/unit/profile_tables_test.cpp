@@ -83,7 +83,7 @@ TEST_CASE("the waits of a busy lock are spread, and their sum is right") {
   host.nodes = builder.header()->nodes = 2;
   const std::uint32_t row = builder.lock(0x9000);
   std::vector<std::thread> threads;
-  for (int t = 0; t < 12; ++t) {
+  for (int t = 0; t < 24; ++t) {
     threads.emplace_back([&] {
       thread_state = {};
       for (std::uint64_t i = 1; i <= 1000; ++i) {
@@ -95,24 +95,24 @@ TEST_CASE("the waits of a busy lock are spread, and their sum is right") {
   for (std::thread& thread : threads) thread.join();
   const LockRow& lock = lock_row(builder.header(), row);
   CHECK(lock.shards != 0);
-  CHECK(lock.contended < 12000);
+  CHECK(lock.contended < 24000);
   const WaitSums sums = wait_sums(builder.header(), lock);
-  CHECK(sums.contended == 12000);
-  CHECK(sums.wait_ns == 12 * 500500);
+  CHECK(sums.contended == 24000);
+  CHECK(sums.wait_ns == 24 * 500500);
   CHECK(sums.max_wait_ns == 1000);
-  CHECK(builder.header()->waiting_threads == 12);
+  CHECK(builder.header()->waiting_threads == 24);
 
   relock::Profile profile;
   REQUIRE(profile.parse(builder.bytes()) == "");
   const LockRow& read = profile.locks().at(0).row;
-  CHECK(read.contended == 12000);
-  CHECK(read.wait_ns == 12 * 500500);
+  CHECK(read.contended == 24000);
+  CHECK(read.wait_ns == 24 * 500500);
   CHECK(read.max_wait_ns == 1000);
-  CHECK(read.handoffs_within == 9000);
-  CHECK(read.handoffs_across == 3000);
+  CHECK(read.handoffs_within == 18000);
+  CHECK(read.handoffs_across == 6000);
   std::uint64_t in_histogram = 0;
   for (const std::uint32_t waits : read.histogram) in_histogram += waits;
-  CHECK(in_histogram == 12000);
+  CHECK(in_histogram == 24000);
 }
 
 TEST_CASE("holds are added up with what they stand for") {
