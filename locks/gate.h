@@ -285,7 +285,8 @@ class GatedMutex {
           return Acquire::kAcquired;
         case Joined::kAtTheGate:
           registered = true;
-          if (context.asked_in_vain >= context.budget->asks_in_vain) Starving::ask(object);
+          if (context.asked_in_vain >= (context.alone ? 1 : context.budget->asks_in_vain))
+            Starving::ask(object);
           break;
         case Joined::kNoRoom:
           return Reserving::reserve(object.word(), context);
@@ -377,9 +378,10 @@ class GatedMutex {
   static Deadline promotion_of(Object object, WaitContext<P>& context) {
     context.owner_seen = object.owner().load(MemoryOrder::kRelaxed);  // a hint
     const std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
-    const std::uint64_t place = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
-    return P::after_ns((context.budget->promote_ns * (place == 0 ? 1 : place))
-                       << (context.promotions / 2));
+    std::uint64_t times = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
+    context.alone = times <= 1 && (w & Layout::kAdmitting) == 0 && !Algorithm::has_waiters(w);
+    if (context.alone) times = context.budget->promotions_alone;
+    return P::after_ns((context.budget->promote_ns * times) << (context.promotions / 2));
   }
 
   // One look of a registered waiter. kRetry: there is nothing for us yet. `out_of_time`: the sleep

@@ -33,6 +33,7 @@ struct WaitContext {
   bool patient = false;           // nobody ends this wait with a wake: pause, then nap
   bool slept = false;
   bool spinning_failed = false;
+  bool alone = false;            // when the last sleep at the gate began, nobody else waited
   bool promoted = false;         // let itself in where order is not kept: asks for the next release
   std::uint32_t owner_seen = 0;  // when the last sleep at the gate began
   std::uint32_t asked_in_vain = 0;  // releases asked for, awake, that did not come in time
