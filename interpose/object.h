@@ -38,6 +38,7 @@
 
 #include "locks/condvar.h"
 #include "locks/linux_platform.h"
+#include "locks/rw_preference.h"
 
 namespace relock {
 
@@ -173,8 +174,15 @@ class RwlockView {
   std::uint32_t recorded_writes() const {
     return recorded() / kOneWrite & ((1u << kWriteBits) - 1);
   }
-  bool prefers_writers() const {
-    return data().__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
+  RwPreference preference() const {
+    switch (data().__flags) {
+      case PTHREAD_RWLOCK_PREFER_READER_NP:
+        return RwPreference::kReaders;
+      case PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP:
+        return RwPreference::kWritersAlone;
+      default:
+        return RwPreference::kWriters;  // glibc asks for the two others only
+    }
   }
   pthread_rwlock_t* object() const { return reinterpret_cast<pthread_rwlock_t*>(bytes_); }
 

@@ -40,6 +40,10 @@ bool valid(const Timeout& timeout) {
 
 using Slow = Acquire (*)(RwlockView, WaitContext<LinuxPlatform>&);
 
+Acquire write_slow(RwlockView rwlock, WaitContext<LinuxPlatform>& context) {
+  return Sem::write_slow(rwlock, context, thread_id());
+}
+
 bool wait_for(RwlockView rwlock, const Timeout* timeout, WaitObserver* observer, Slow slow) {
   Deadline deadline;
   WaitContext<LinuxPlatform> context{&g_runtime.budget};
@@ -63,7 +67,7 @@ __attribute__((noinline)) int read_contended(RwlockView rwlock, const Timeout* t
 __attribute__((noinline)) int write_contended(RwlockView rwlock, const Timeout* timeout,
                                               WaitObserver* observer) {
   if (written_by_me(rwlock)) return EDEADLK;
-  if (!wait_for(rwlock, timeout, observer, &Sem::write_slow)) return ETIMEDOUT;
+  if (!wait_for(rwlock, timeout, observer, &write_slow)) return ETIMEDOUT;
   set_writer(rwlock, thread_id());
   return 0;
 }

@@ -16,7 +16,7 @@
 //   +-----------------+-----+--+--+--+--+--+--+--+----------------------+------+
 //     readers where the C library has them, so that debuggers show the right number
 //     W   a writer holds the lock
-//     NR  no readers: the head waits, and the lock's kind prefers writers
+//     NR  no readers: a writer waits, and the lock's kind gives it the lock next
 //     WF  writer first: the head has waited long, others must not steal
 //     RF  readers first: a reader has waited long, no writer may take the lock before a reader has
 //     RS  readers sleep on `readers_gate`
@@ -27,15 +27,19 @@
 // Transitions (R is one reader in the count):
 //   no W, no NR       -> +R, RF cleared        a reader comes in, also beside a waiting head
 //   no W, readers 0, no RF, no WF -> W         a writer takes or steals it
-//   no W, readers 0, no RF -> W, NR WF HS cleared   the head takes it
+//   no W, readers 0, no RF -> W, WF HS cleared      the head takes it; NR stays, or is set, if
+//                                              others queue and the kind prefers writers
 //   +R                -> -R                    a reader leaves; the last one wakes a sleeping head
 //   W                 -> no W, RS HS cleared   the writer leaves, wakes the readers and the head
 //   any               -> NR, WF, RF, RS, HS    a waiter that cannot come in says what it wants
-//   NR WF HS          -> cleared               the head gives up; it wakes the readers that NR held
+//   NR WF HS          -> cleared               the head gives up, or the last of the queue has; it
+//                                              wakes the readers that NR held
 //
 // Preference is glibc's. The default kind lets readers in whenever readers hold the lock, so that a
 // thread may take the read lock again while a writer waits, and a stream of readers may starve
-// writers. With the kind that prefers writers, NR keeps new readers out, and RF is never used.
+// writers. The kinds that prefer writers hand over from writer to writer as long as one waits: NR
+// stays set from one to the next. They differ in what a waiting writer does to readers beside those
+// who hold the lock: the nonrecursive kind keeps them out by NR as well. RF is used with neither.
 //
 // Memory order:
 //   R1  taking W or +R is a compare-exchange (acquire) on the word that a leaving holder wrote by
@@ -47,8 +51,12 @@
 //       it all starts over. The bit must go first: with the sequence alone, a sleeper that sets its
 //       bit a second time could leave the word as it was and sleep on the new number.
 //   R3  a waiter says what it wants (NR to HS) by compare-exchange on the word that still shows
-//   that
-//       it may not come in: whoever leaves works on the same word and finds it there.
+//       that it may not come in: whoever leaves works on the same word and finds it there.
+//   R4  NR without a head needs somebody in the queue who will be head, or take NR away. Who queues
+//       shows in the queue's word. The head that has left NR set for them looks at that word again
+//       after it has left the queue (a read-modify-write, release); one that gives up first leaves
+//       the word and then takes the free queue (acquire). Of the two changes of one word one comes
+//       second: if the head's, it sees the queue empty, if the other's, it sees NR.
 //   Last touch: the leaving compare-exchange; the wakes after it use addresses only.
 //
 // Source: Alex Shi, rwsem write lock stealing (2013); the election of one waiting writer and the
@@ -59,13 +67,14 @@
 
 #include "allowance.h"
 #include "gate.h"
+#include "rw_preference.h"
 #include "tas.h"
 
 namespace relock {
 
 // `Object` gives access to one lock: state() is a P::Atomic64&, readers_gate(), head_gate() and
-// tuning() are P::Atomic32&, queue() is a view for GatedMutex (gate.h), prefers_writers() a bool,
-// writer() a P::Atomic32& with the writer's thread, 0 when unknown.
+// tuning() are P::Atomic32&, queue() is a view for GatedMutex (gate.h), preference() an
+// RwPreference, writer() a P::Atomic32& with the writer's thread, 0 when unknown.
 // tuning: bits 16-31 the learned spin allowance of readers and of the head.
 template <class P, class Object>
 class RwSem {
@@ -121,16 +130,18 @@ class RwSem {
     return result;
   }
 
-  static Acquire write_slow(Object object, WaitContext<P>& context) {
+  // `self`: the calling thread, for those that will queue behind it.
+  static Acquire write_slow(Object object, WaitContext<P>& context, std::uint32_t self) {
     if (try_write(object)) return Acquire::kAcquired;
     auto queue = object.queue();
     Queue::forget_parent(queue);
     std::uint32_t expected = MutexLayout::kFree;
     if (!queue.word().compare_exchange(expected, MutexLayout::kLocked, MemoryOrder::kAcquire) &&
         Queue::lock_slow(queue, context) == Acquire::kTimedOut) {
+      mind_no_readers(object, *context.budget);
       return Acquire::kTimedOut;
     }
-    queue.owner().store(P::slot_hint() + 1, MemoryOrder::kRelaxed);  // a hint for those behind
+    queue.owner().store(self, MemoryOrder::kRelaxed);  // a hint for those behind
     const bool runs = writer_runs(object);
     context.spin_pauses = runs ? Allowance::of(object.tuning(), *context.budget) : 0;
     context.pauses = 0;
@@ -138,6 +149,7 @@ class RwSem {
     const Acquire result = wait_as_head(object, context);
     if (runs && result == Acquire::kAcquired) Allowance::learn(object.tuning(), context);
     leave_queue(queue, *context.budget);
+    if (result == Acquire::kAcquired) mind_no_readers(object, *context.budget);
     return result;
   }
 
@@ -301,7 +313,7 @@ class RwSem {
       }
       if (full(w)) return Acquire::kTimedOut;
       if (late(context)) return give_up_reading(object, patience.spent());
-      const bool insists = patience.spent() && !object.prefers_writers();
+      const bool insists = patience.spent() && object.preference() == RwPreference::kReaders;
       wait(object, w, insists ? kReadersFirst : Bits{0}, kReadersSleep, object.readers_gate(),
            sequence, spinner, context, patience);
     }
@@ -330,21 +342,46 @@ class RwSem {
     Word& gate = object.head_gate();
     Spinner<P> spinner(context);
     Patience patience(context);
-    const Bits keeps_out = object.prefers_writers() ? kNoReaders : Bits{0};
+    const RwPreference preference = object.preference();
     for (;;) {
       const std::uint32_t sequence = gate.load(MemoryOrder::kAcquire);  // R2
       Bits w = look(object);
       if (head_may(w)) {
-        const Bits taken = tidy(w & ~(kNoReaders | kWriterFirst | kHeadSleeps)) | kWriter;
+        const Bits left = tidy(w & ~(kNoReaders | kWriterFirst | kHeadSleeps));
+        const bool another = preference != RwPreference::kReaders && others_queue(object.queue());
+        const Bits taken = (another ? with(left, kNoReaders) : left) | kWriter;
         if (object.state().compare_exchange(w, taken, MemoryOrder::kAcquire)) {
           return Acquire::kAcquired;  // R1
         }
         continue;
       }
       if (late(context)) return give_up_writing(object);
-      const Bits wants = keeps_out | (patience.spent() ? kWriterFirst : Bits{0});
+      const Bits wants = no_readers(preference, w) | (patience.spent() ? kWriterFirst : Bits{0});
       wait(object, w, wants, kHeadSleeps, gate, sequence, spinner, context, patience);
     }
+  }
+
+  // What a waiting head demands besides its turn.
+  static Bits no_readers(RwPreference preference, Bits w) {
+    const bool after_writer = preference == RwPreference::kWriters && (w & kWriter) != 0;
+    return after_writer || preference == RwPreference::kWritersAlone ? kNoReaders : Bits{0};
+  }
+
+  // Somebody waits behind the head, which is the caller.
+  template <class View>
+  static bool others_queue(View queue) {
+    return (queue.word().load(MemoryOrder::kRelaxed) & ~MutexLayout::kLocked) !=
+           0;  // R4 looks again
+  }
+
+  // By one that has left the queue. If nobody is there any more, nobody else would take NR away.
+  static void mind_no_readers(Object object, const Budget& budget) {
+    if (object.preference() == RwPreference::kReaders) return;
+    auto queue = object.queue();
+    if (queue.word().load(MemoryOrder::kAcquire) != MutexLayout::kFree) return;  // R4
+    if (!Queue::try_lock(queue)) return;                                         // R4
+    if ((look(object) & kNoReaders) != 0) (void)give_up_writing(object);
+    leave_queue(queue, budget);
   }
 
   // Readers that NR has kept asleep come in now; if a writer holds the lock, it will wake them.

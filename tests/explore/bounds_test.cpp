@@ -255,7 +255,7 @@ struct Theft {
     setting.mode = mode;
     setting.promote_ns = 10'000'000'000;
     setting.bug = bug;
-    Program program = R::base(setting, false);
+    Program program = R::base(setting, RwPreference::kReaders);
     program.setup = [setup = program.setup] {
       setup();
       head = kNobody;

@@ -60,20 +60,38 @@ struct QueueInTwoSteps : Mutation {
     return cell == &cells().queue.word && old == 0 && now == 1;
   }
 };
+// Who has left the queue believes that somebody is still there.
+struct QueueNeverLooksEmpty : Mutation {
+  std::uint64_t loaded(const void* cell, std::uint64_t value) override {
+    return cell == &cells().queue.word && value == 0 ? MutexLayout::kAdmitting : value;
+  }
+};
+
+void add_leaving(std::vector<Case>& cases) {
+  Setting setting;
+  setting.bug = planted<QueueNeverLooksEmpty>();
+  Bounds bounds;
+  bounds.preemptions = 2;
+  bounds.timeouts = 1;
+  Program program = RwPrograms::crowd(setting, "rXX", RwPreference::kWriters);
+  program.finish = [] { RwPrograms::lock.check_state_free(); };  // the queue would look busy
+  cases.push_back({"planted: nobody takes away what the last of the queue has left/rwsem",
+                   std::move(program), bounds, Expect::kFailure, "left in the free state"});
+}
 
 }  // namespace
 
 void add_planted_rwsem_cases(std::vector<Case>& cases) {
   using R = RwPrograms;
   const auto add = [&cases](const char* name, Mutation* bug, const char* who, const char* reason,
-                            bool prefers_writers = false, int timeouts = 0) {
+                            RwPreference preference = RwPreference::kReaders, int timeouts = 0) {
     Setting setting;
     setting.bug = bug;
     Bounds bounds;
     bounds.preemptions = 3;
     bounds.timeouts = timeouts;
-    cases.push_back({std::string("planted: ") + name + "/rwsem",
-                     R::crowd(setting, who, prefers_writers), bounds, Expect::kFailure, reason});
+    cases.push_back({std::string("planted: ") + name + "/rwsem", R::crowd(setting, who, preference),
+                     bounds, Expect::kFailure, reason});
   };
   add("the readers' gate wakes nobody", planted<ReadersGateWakesNobody>(), "rw", "lost wakeup");
   add("the head's gate wakes nobody", planted<HeadGateWakesNobody>(), "ww", "lost wakeup");
@@ -85,15 +103,16 @@ void add_planted_rwsem_cases(std::vector<Case>& cases) {
   add("sleeping readers are not marked", planted<NeverSet<Sem::kReadersSleep>>(), "rw",
       "lost wakeup");
   add("a sleeping head is not marked", planted<NeverSet<Sem::kHeadSleeps>>(), "ww", "lost wakeup");
-  add("readers stay kept out", planted<NeverCleared<Sem::kNoReaders>>(), "rww", "", true);
+  add("readers stay kept out", planted<NeverCleared<Sem::kNoReaders>>(), "rww", "",
+      RwPreference::kWritersAlone);
   add("readers stay kept out by a writer that gave up", planted<NeverCleared<Sem::kNoReaders>>(),
-      "Xrr", "", true, 1);
+      "Xrr", "", RwPreference::kWritersAlone, 1);
   add("two heads", planted<QueueInTwoSteps>(), "wwww", "");
   {
     Bounds bounds;
     cases.push_back({"planted: looks after the release/rwsem",
-                     R::destroying({}, "rww", false, true), bounds, Expect::kFailure,
-                     "after it was destroyed"});
+                     R::destroying({}, "rww", RwPreference::kReaders, true), bounds,
+                     Expect::kFailure, "after it was destroyed"});
   }
   {
     Setting setting;
@@ -101,8 +120,10 @@ void add_planted_rwsem_cases(std::vector<Case>& cases) {
     Bounds bounds;
     bounds.preemptions = 3;
     cases.push_back({"planted: a forked child keeps ghosts/rwsem",
-                     R::forking(setting, R::Holds::kWrite, true), bounds, Expect::kFailure, ""});
+                     R::forking(setting, R::Holds::kWrite, RwPreference::kWritersAlone), bounds,
+                     Expect::kFailure, ""});
   }
+  add_leaving(cases);
 }
 
 }  // namespace relock::explore

@@ -13,9 +13,9 @@ class RwUnderTest : public testing::RwDriver<P, Host> {
   using Base = testing::RwDriver<P, Host>;
   using typename Base::Sem;
 
-  void reset(bool prefers_writers) {
+  void reset(RwPreference preference) {
     std::memset(static_cast<void*>(&cells_), 0, sizeof cells_);
-    prefers_writers_ = prefers_writers;
+    preference_ = preference;
     name_memory(&cells_.state, 8, "rw.state");
     name_memory(&cells_.readers_gate, 4, "rw.readers_gate");
     name_memory(&cells_.head_gate, 4, "rw.head_gate");
@@ -55,7 +55,7 @@ class RwUnderTest : public testing::RwDriver<P, Host> {
 
  private:
   using Base::cells_;
-  using Base::prefers_writers_;
+  using Base::preference_;
 };
 
 // Who is inside: any number of readers, or one writer, whose data the readers must see whole.
@@ -116,10 +116,10 @@ struct RwPrograms {
     lock.unlock();
   }
 
-  static Program base(const Setting& setting, bool prefers_writers) {
+  static Program base(const Setting& setting, RwPreference preference) {
     Program program;
-    program.setup = [setting, prefers_writers] {
-      lock.reset(prefers_writers);
+    program.setup = [setting, preference] {
+      lock.reset(preference);
       section.reset();
       name_memory(&section, sizeof section, "section");
       Surroundings::reset(setting);
@@ -133,8 +133,8 @@ struct RwPrograms {
 
   // 'r' reads, 'w' writes, 'R' reads inside a read, 't' and 'T' try to read and to write, 'x' and
   // 'X' read and write with a limit: one thread for each letter.
-  static Program crowd(const Setting& setting, const std::string& who, bool prefers_writers) {
-    Program program = base(setting, prefers_writers);
+  static Program crowd(const Setting& setting, const std::string& who, RwPreference preference) {
+    Program program = base(setting, preference);
     for (const char each : who) program.threads.emplace_back(script_of(each));
     return program;
   }
@@ -177,9 +177,9 @@ struct RwPrograms {
 
   // Whoever is the last to come destroys the lock as soon as it has left. At most one 'r' among the
   // 'w'. With `looks_after` it looks at the lock after its release.
-  static Program destroying(const Setting& setting, const std::string& who, bool prefers_writers,
+  static Program destroying(const Setting& setting, const std::string& who, RwPreference preference,
                             bool looks_after = false) {
-    Program program = base(setting, prefers_writers);
+    Program program = base(setting, preference);
     const int all = static_cast<int>(who.size());
     for (const char each : who) {
       program.threads.emplace_back([reads = each == 'r', all, looks_after] {
@@ -200,9 +200,9 @@ struct RwPrograms {
 
   // T0 forks while it holds the lock, or just after, with others (`who`, as in crowd()) waiting.
   // The child goes on and starts threads (`child`).
-  static Program forking(const Setting& setting, Holds holds, bool prefers_writers,
+  static Program forking(const Setting& setting, Holds holds, RwPreference preference,
                          const std::string& who = "wr", const std::string& child = "w") {
-    Program program = base(setting, prefers_writers);
+    Program program = base(setting, preference);
     for (const char each : child) program.later.emplace_back(script_of(each));
     const int started = static_cast<int>(child.size());
     program.threads.emplace_back([holds, started] {

@@ -21,16 +21,27 @@ namespace {
 
 using R = RwPrograms;
 
+const char* suffix_of(RwPreference preference) {
+  switch (preference) {
+    case RwPreference::kReaders:
+      return "";
+    case RwPreference::kWriters:
+      return ", writers handed to";
+    default:
+      return ", writers preferred";
+  }
+}
+
 class Adder {
  public:
   Adder(std::vector<Case>& cases, WaitMode mode) : cases_(cases), mode_(mode) {
     setting_.mode = mode;
   }
 
-  void add_crowds(bool prefers_writers) {
-    const std::string kind = prefers_writers ? ", writers preferred" : "";
+  void add_crowds(RwPreference preference) {
+    const std::string kind = suffix_of(preference);
     const auto crowd = [&](const std::string& what, const char* who, Bounds bounds) {
-      add(what + kind, R::crowd(setting_, who, prefers_writers), bounds);
+      add(what + kind, R::crowd(setting_, who, preference), bounds);
     };
     for (const char* who : {"rw", "ww", "rww", "rrw", "www"}) {
       crowd(std::string("crowd ") + who, who, bounds_of(std::strlen(who) == 2 ? 3 : 2));
@@ -51,17 +62,32 @@ class Adder {
     crowd("two writers give up", "XXw", bounds_of(2, 2));
     for (const char* who : {"ww", "rw", "www", "rww", "wwr"}) {
       add(std::string("destroyed by the last of ") + who + kind,
-          R::destroying(setting_, who, prefers_writers), bounds_of(2));
+          R::destroying(setting_, who, preference), bounds_of(2));
     }
   }
 
-  void add_forks(bool prefers_writers) {
-    const std::string kind = prefers_writers ? ", writers preferred" : "";
+  // From writer to writer, with and without somebody who gives up on the way.
+  void add_hand_overs() {
+    const RwPreference kind = RwPreference::kWriters;
+    const auto crowd = [&](const char* who, Bounds bounds) {
+      add(std::string("crowd ") + who + suffix_of(kind), R::crowd(setting_, who, kind), bounds);
+    };
+    for (const char* who : {"rw", "ww", "rww", "Rww", "www"}) crowd(who, bounds_of(2));
+    for (const char* who : {"Xwr", "XXr", "xXw", "XXw", "xww"}) crowd(who, bounds_of(2, 2));
+    for (const char* who : {"rwww", "XXwr", "XwTr", "XXXr"}) crowd(who, bounds_of(1, 2));
+    add(std::string("forked while held") + suffix_of(kind),
+        R::forking(setting_, R::Holds::kWrite, kind, "Xwr", "w"), bounds_of(1, 1));
+    add(std::string("destroyed by the last of wwr") + suffix_of(kind),
+        R::destroying(setting_, "wwr", kind), bounds_of(2));
+  }
+
+  void add_forks(RwPreference preference) {
+    const std::string kind = suffix_of(preference);
     using Holds = R::Holds;
     const auto fork = [&](const char* what, Holds holds, const char* who, const char* child,
                           Bounds bounds) {
       add(std::string(what) + ", " + who + " and " + child + kind,
-          R::forking(setting_, holds, prefers_writers, who, child), bounds);
+          R::forking(setting_, holds, preference, who, child), bounds);
     };
     fork("forked while held", Holds::kWrite, "wr", "w", bounds_of(1));
     fork("forked after release", Holds::kNothing, "wr", "w", bounds_of(2));
@@ -74,7 +100,7 @@ class Adder {
 
   void add_recursion() {
     const auto crowd = [&](const std::string& what, const char* who, Bounds bounds) {
-      add(what, R::crowd(setting_, who, false), bounds);
+      add(what, R::crowd(setting_, who, RwPreference::kReaders), bounds);
     };
     crowd("read again while a writer waits", "Rw", bounds_of(3));
     crowd("read again among others", "Rwr", bounds_of(2));
@@ -87,7 +113,8 @@ class Adder {
     Setting promoting = setting_;
     promoting.promote_ns = 10'000'000'000;
     for (const char* who : {"rww", "xww", "rwX"}) {
-      add(std::string("bounded sleep, ") + who, R::crowd(promoting, who, false), bounds_of(2, 2));
+      add(std::string("bounded sleep, ") + who, R::crowd(promoting, who, RwPreference::kReaders),
+          bounds_of(2, 2));
     }
   }
 
@@ -95,11 +122,13 @@ class Adder {
     Bounds spurious = bounds_of(3);  // a bit that is set twice takes so many
     spurious.spurious = 1;
     for (const char* who : {"rw", "ww"}) {
-      add(std::string("a spurious wakeup, ") + who, R::crowd(setting_, who, false), spurious);
+      add(std::string("a spurious wakeup, ") + who, R::crowd(setting_, who, RwPreference::kReaders),
+          spurious);
     }
     spurious.preemptions = 2;
-    add("a spurious wakeup, rww", R::crowd(setting_, "rww", false), spurious);
-    add("a spurious wakeup, rww, writers preferred", R::crowd(setting_, "rww", true), spurious);
+    add("a spurious wakeup, rww", R::crowd(setting_, "rww", RwPreference::kReaders), spurious);
+    add("a spurious wakeup, rww, writers preferred",
+        R::crowd(setting_, "rww", RwPreference::kWritersAlone), spurious);
   }
 
  private:
@@ -119,10 +148,11 @@ class Adder {
 void add_rwsem_cases(std::vector<Case>& cases) {
   for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
     Adder adder(cases, mode);
-    for (const bool prefers_writers : {false, true}) {
-      adder.add_crowds(prefers_writers);
-      adder.add_forks(prefers_writers);
+    for (const RwPreference preference : {RwPreference::kReaders, RwPreference::kWritersAlone}) {
+      adder.add_crowds(preference);
+      adder.add_forks(preference);
     }
+    adder.add_hand_overs();
     adder.add_recursion();
     if (mode != WaitMode::kSpin) adder.add_bounded_sleep();
     if (mode == WaitMode::kPark) adder.add_spurious();

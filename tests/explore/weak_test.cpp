@@ -205,21 +205,23 @@ void add_rwsem(std::vector<Case>& cases) {
     for (const char* who : {"rw", "ww", "rrw", "rww"}) {
       Bounds bounds = weak(std::strlen(who) == 2 ? 2 : 1);
       if (mode == WaitMode::kAdaptive) bounds.free_pauses = 1;
-      for (const bool prefers_writers : {false, true}) {
-        cases.push_back(
-            {std::string("weak: crowd ") + who + (prefers_writers ? ", writers preferred" : "") +
-                 "/rwsem/" + wait_mode_name(mode),
-             RwPrograms::crowd(setting, who, prefers_writers), bounds, Expect::kPass, ""});
+      for (const RwPreference preference : {RwPreference::kReaders, RwPreference::kWritersAlone}) {
+        cases.push_back({std::string("weak: crowd ") + who +
+                             (preference == RwPreference::kReaders ? "" : ", writers preferred") +
+                             "/rwsem/" + wait_mode_name(mode),
+                         RwPrograms::crowd(setting, who, preference), bounds, Expect::kPass, ""});
       }
     }
   }
   Setting setting;
   setting.bug = planted<NoOrderInState<true>>();
-  cases.push_back({"planted: a missing release/rwsem", RwPrograms::crowd(setting, "rw", false),
-                   weak(2), Expect::kFailure, "half of a writer's work"});
+  cases.push_back({"planted: a missing release/rwsem",
+                   RwPrograms::crowd(setting, "rw", RwPreference::kReaders), weak(2),
+                   Expect::kFailure, "half of a writer's work"});
   setting.bug = planted<NoOrderInState<false>>();
-  cases.push_back({"planted: a missing acquire/rwsem", RwPrograms::crowd(setting, "rw", false),
-                   weak(2), Expect::kFailure, "half of a writer's work"});
+  cases.push_back({"planted: a missing acquire/rwsem",
+                   RwPrograms::crowd(setting, "rw", RwPreference::kReaders), weak(2),
+                   Expect::kFailure, "half of a writer's work"});
 }
 
 void add_condvar(std::vector<Case>& cases) {

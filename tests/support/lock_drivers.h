@@ -139,19 +139,19 @@ struct RwCells {
 template <class P>
 class RwCellsView {
  public:
-  RwCellsView(RwCells<P>& cells, bool prefers_writers)
-      : cells_(&cells), prefers_writers_(prefers_writers) {}
+  RwCellsView(RwCells<P>& cells, RwPreference preference)
+      : cells_(&cells), preference_(preference) {}
   typename P::Atomic64& state() const { return cells_->state; }
   typename P::Atomic32& readers_gate() const { return cells_->readers_gate; }
   typename P::Atomic32& head_gate() const { return cells_->head_gate; }
   typename P::Atomic32& writer() const { return cells_->writer; }
   typename P::Atomic32& tuning() const { return cells_->queue.tuning; }
   MutexCellsView<P> queue() const { return MutexCellsView<P>(cells_->queue); }
-  bool prefers_writers() const { return prefers_writers_; }
+  RwPreference preference() const { return preference_; }
 
  private:
   RwCells<P>* cells_;
-  bool prefers_writers_;
+  RwPreference preference_;
 };
 
 // A readers-writer lock as interpose/rwsem.cpp drives it.
@@ -171,7 +171,7 @@ class RwDriver {
     if (!write_free()) {
       WaitContext<P> context{&Host::budget()};
       context.deadline = deadline;
-      if (Sem::write_slow(view(), context) == Acquire::kTimedOut) return false;
+      if (Sem::write_slow(view(), context, Host::thread_id()) == Acquire::kTimedOut) return false;
     }
     set_writer(Host::thread_id());
     return true;
@@ -199,10 +199,10 @@ class RwDriver {
   }
 
  protected:
-  RwCellsView<P> view() { return RwCellsView<P>(cells_, prefers_writers_); }
+  RwCellsView<P> view() { return RwCellsView<P>(cells_, preference_); }
 
   RwCells<P> cells_{};
-  bool prefers_writers_ = false;
+  RwPreference preference_ = RwPreference::kReaders;
 
  private:
   void set_writer(std::uint32_t thread) { cells_.writer.store(thread, MemoryOrder::kRelaxed); }

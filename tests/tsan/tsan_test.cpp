@@ -225,15 +225,16 @@ void ping_pong(int threads, bool broadcast) {
 
 class TestRw : public testing::RwDriver<P, Host> {
  public:
-  explicit TestRw(bool prefers_writers) { prefers_writers_ = prefers_writers; }
+  explicit TestRw(RwPreference preference) { preference_ = preference; }
 };
 
 // Writers count in plain variables that readers compare; some only try, some give up.
-void read_and_write(WaitMode mode, bool prefers_writers, int threads) {
+void read_and_write(WaitMode mode, RwPreference preference, int threads) {
+  constexpr const char* kNames[] = {"", "writers handed to/", "writers preferred/"};
   const std::size_t reports_before = g_reports;
   g_budget = Budget{};
   g_budget.mode = mode;
-  TestRw lock(prefers_writers);
+  TestRw lock(preference);
   long first = 0, second = 0;
   std::vector<long> wrote(static_cast<std::size_t>(threads), 0);
   std::vector<long> torn(static_cast<std::size_t>(threads), 0);
@@ -261,7 +262,7 @@ void read_and_write(WaitMode mode, bool prefers_writers, int threads) {
   long sum = 0;
   for (const long each : wrote) sum += each;
   for (const long each : torn) sum += each;  // then it cannot be the same
-  report(std::string("rwsem/") + (prefers_writers ? "writers preferred/" : "") +
+  report(std::string("rwsem/") + kNames[static_cast<int>(preference)] +
              modes[static_cast<int>(mode)] + "/" + std::to_string(threads) + " threads",
          sum == first && first == second && sum > 0, reports_before);
 }
@@ -282,9 +283,10 @@ void run() {
 #include "locks/lock_list.def"
 #undef RELOCK_LOCK_ROW
   for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
-    for (const bool prefers_writers : {false, true}) {
-      read_and_write(mode, prefers_writers, 4);
-      read_and_write(mode, prefers_writers, 8);
+    for (const RwPreference preference :
+         {RwPreference::kReaders, RwPreference::kWriters, RwPreference::kWritersAlone}) {
+      read_and_write(mode, preference, 4);
+      read_and_write(mode, preference, 8);
     }
   }
   ping_pong(2, false);
