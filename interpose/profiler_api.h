@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-enum { RELOCK_PROFILER_VERSION = 2 };
+enum { RELOCK_PROFILER_VERSION = 3 };
 
 enum RelockObjectKind {
   RELOCK_KIND_MUTEX = 0,
@@ -51,12 +51,15 @@ struct RelockWait {
   uint32_t ticket;
 };
 
+#define RELOCK_MARK_KNOWN 0x80000000u
+
 /* What a waiter asks. */
 struct RelockWaitBegin {
   const void* object;
+  /* The object's word with RELOCK_MARK_KNOWN, or null. Whoever sets the bit is the first to wait for
+     the object since it was made: what was known of its address before is of another one. */
+  uint32_t* mark;
   uint8_t kind; /* RelockObjectKind */
-  bool fresh;   /* nobody has waited for the object since it was made, so that what is known of its
-                   address is of another one */
   bool again;   /* no wait for another object came since this thread asked last */
   /* Given: waits since then that were known not to be drawn. Answered: so many further waits of
      this thread for the object may begin without asking, unless another object comes between. */

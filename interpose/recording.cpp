@@ -182,13 +182,12 @@ RecordedWait::RecordedWait(const RecordedObject& object, bool blocks)
 
 void RecordedWait::ask() {
   LinuxAtomic32* const mark_cell = object_.mark;
-  // Relaxed: a mark carries nothing but itself.
-  const bool fresh = mark_cell != nullptr &&
-                     (mark_cell->load(MemoryOrder::kRelaxed) & kKnown) == 0 &&
-                     (mark_cell->fetch_or(kKnown, MemoryOrder::kRelaxed) & kKnown) == 0;
-  RelockWaitBegin begin{object_.address, static_cast<std::uint8_t>(object_.kind),
-                        fresh,           is_asked_about(object_),
-                        t_record.passed, 0};
+  RelockWaitBegin begin{object_.address,
+                        mark_cell != nullptr ? mark_cell->address() : nullptr,
+                        static_cast<std::uint8_t>(object_.kind),
+                        is_asked_about(object_),
+                        t_record.passed,
+                        0};
   tell_recorder([&](const RelockProfiler& recorder) { begun_ = recorder.wait_begin(&begin); });
   t_record.waited_for = mark_cell != nullptr ? object_.address : nullptr;
   t_record.kind = static_cast<std::uint32_t>(object_.kind);

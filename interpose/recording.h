@@ -45,7 +45,7 @@ inline void tell_count(Call call) {
 // record: bits 8-31 acquisitions, which wrap around; bits 0-7 the NUMA node of the latest owner
 // plus 1, where nodes are told apart. Written by owners alone.
 
-inline constexpr std::uint32_t kKnown = 1u << 31;
+inline constexpr std::uint32_t kKnown = RELOCK_MARK_KNOWN;
 inline constexpr std::uint32_t kTicketBits = kKnown - 1;
 inline constexpr std::uint32_t kNodeBits = 0xff;
 inline constexpr std::uint32_t kOneAcquisition = 0x100;

@@ -28,6 +28,8 @@ class TicketQueueTable;
 // A 32-bit cell with the layout of a std::uint32_t, so that it can lie inside a pthread object.
 class LinuxAtomic32 {
  public:
+  // For the recorder, which is another library.
+  std::uint32_t* address() { return &value_; }
   std::uint32_t load(MemoryOrder order) const {
     return __atomic_load_n(&value_, static_cast<int>(order));
   }

@@ -69,7 +69,7 @@ pthread_cond_t work_ready;
 #define STAYS_A_CALL __asm__ volatile("" ::: "memory")
 
 extern "C" [[gnu::noinline]] std::uint32_t wait_for_account(const void* lock, int kind) {
-  RelockWaitBegin begin{lock, static_cast<std::uint8_t>(kind), false, false, 0, 0};
+  RelockWaitBegin begin{lock, nullptr, static_cast<std::uint8_t>(kind), false, 0, 0};
   const RelockWait wait = recorder.wait_begin(&begin);
   STAYS_A_CALL;
   return wait.ticket;

@@ -39,7 +39,7 @@ std::string own_stack() {
 
 void record() {
   if (recorder.version == 0) return;
-  RelockWaitBegin begin{&lock, RELOCK_KIND_MUTEX, false, false, 0, 0};
+  RelockWaitBegin begin{&lock, nullptr, RELOCK_KIND_MUTEX, false, 0, 0};
   const RelockWait wait = recorder.wait_begin(&begin);
   recorder.released(wait.ticket);
   RelockWaitEnd end{};
