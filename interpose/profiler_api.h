@@ -56,8 +56,8 @@ struct RelockWait {
 /* What a waiter asks. */
 struct RelockWaitBegin {
   const void* object;
-  /* The object's word with RELOCK_MARK_KNOWN, or null. Whoever sets the bit is the first to wait for
-     the object since it was made: what was known of its address before is of another one. */
+  /* The object's word with RELOCK_MARK_KNOWN, or null. Whoever sets the bit is the first to wait
+     for the object since it was made: what was known of its address before is of another one. */
   uint32_t* mark;
   uint8_t kind; /* RelockObjectKind */
   bool again;   /* no wait for another object came since this thread asked last */
