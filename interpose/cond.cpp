@@ -54,13 +54,6 @@ struct Wait {
   const void* site;  // where the program called
 };
 
-// The mutex is ours again; the next waiter of the same broadcast may come and queue for it.
-int reacquire(Wait& wait) {
-  const int error = mutex_reacquire_after_wait(wait.mutex, wait.site);
-  Condition::pass_on(*wait.node);
-  return error;
-}
-
 // Runs while the thread is being cancelled, before the program's own handlers, which expect the
 // mutex to be held. A signal that had reached this waiter goes to the next one.
 void cancelled(void* argument) {
@@ -70,7 +63,7 @@ void cancelled(void* argument) {
     Condition::hand_back(wait.cond, *wait.node);
   }
   if (wait.record != nullptr) wait.record->end(RELOCK_WAIT_CANCELLED);
-  (void)reacquire(wait);
+  (void)mutex_reacquire_after_wait(wait.mutex, wait.site);
 }
 
 // Parks until signalled or timed out. 0 or ETIMEDOUT.
@@ -104,25 +97,19 @@ int wait_recorded(Wait& wait, const Timeout* timeout) {
 
 int wait_ours(CondView cond, pthread_mutex_t* mutex, const Timeout* timeout, const void* site) {
   const MutexView view(mutex);
-  const bool glibcs_mutex = mutex_is_glibcs(view);
-  if (!glibcs_mutex && !mutex_may_unlock(view)) return EPERM;
+  if (!mutex_is_glibcs(view) && !mutex_may_unlock(view)) return EPERM;
   CondWaiter node;
-  // Waiters of one of our mutexes come one after the other; glibc's look after themselves. A waiter
-  // that keeps the mutex (recursive, locked more than once) must not wait for another to get it.
-  const bool keeps = view.type() == PTHREAD_MUTEX_RECURSIVE_NP && view.count() > 1;
-  node.mutex = glibcs_mutex || keeps ? nullptr : mutex;
   Wait wait{cond, mutex, &node, nullptr, site};
   Condition::enlist(cond, node);
   if (const int error = mutex_release_for_wait(mutex); error != 0) {
     if (!Condition::leave(cond, node)) {  // signalled meanwhile: the signal is not ours to take
       (void)node.parker.wait(nullptr);
       Condition::hand_back(cond, node);
-      Condition::pass_on(node);
     }
     return error;
   }
   const int result = wait_recorded(wait, timeout);
-  const int error = reacquire(wait);
+  const int error = mutex_reacquire_after_wait(mutex, site);
   return error != 0 ? error : result;
 }
 

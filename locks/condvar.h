@@ -1,9 +1,9 @@
 // Condition variable: a list of waiters, oldest first.
 //
 // The idea: each waiter is a node on its own stack, linked into the object under a small lock and
-// parked on its own. A signal unlinks the oldest and wakes it; a broadcast unlinks all, wakes the
-// first, and every woken waiter wakes the next once it has the mutex again. That has the effect of
-// moving waiters to the mutex: they do not all wake up to fight for it.
+// parked on its own. A signal unlinks the oldest and wakes it; a broadcast unlinks all and wakes
+// them itself, oldest first. None depends on another: one of them may be in a signal handler, for
+// as long as it likes, between its wake and its return.
 //
 // Object (bytes of pthread_cond_t; all zero is "no waiters"):
 //   lock   0   free / 1 locked / 2 locked, somebody sleeps; bits 2-31: epoch of the locker
@@ -11,15 +11,16 @@
 //   unconfirmed  waiters that signal() has taken and that have not yet said so
 //
 // A node's life:
-//   kLinked  -> kTaken     by a signaller, under the lock; it then posts, or chains, the node.
+//   kLinked  -> kTaken     by a signaller, under the lock; it then posts the node.
 //                          From here on the waiter does not touch the object.
 //   kLinked  -> kLeaving   by the waiter itself, timed out or cancelled; it then unlinks itself
 //                          under the lock. Signallers skip it, so no signal is swallowed.
 // Both are one compare-exchange, so a signal either reaches a waiter that will return because of
 // it, or goes to the next one.
 //
-// Last touch: a signaller lets go of the small lock before it posts, so when the woken waiter
-// destroys the object nobody is inside. Two kinds of waiters touch it after they have left the list
+// Last touch: a signaller lets go of the small lock before it posts, and does not touch the object
+// after its first post, so when a woken waiter destroys the object nobody is inside. A node ends
+// with its post, so a broadcast reads the link to the next one before. Two kinds of waiters touch it after they have left the list
 // or while they leave: one that times out or is cancelled, and one that signal() has taken, since a
 // cancellation in that moment makes it hand the signal on. destroy() waits until the list is empty
 // and nobody is unconfirmed, as glibc's waits for its references. Waiters taken by broadcast do not
@@ -30,11 +31,10 @@
 //   C2  `head` is loaded (acquire) by a signaller that may not hold the mutex: it sees every waiter
 //       that was linked before the signaller's own last acquisition of the mutex.
 //   C4  unconfirmed goes down (release) as a waiter's last access; destroy() reads it (acquire).
-//   C3  state kTaken (acq_rel) publishes chain and broadcast to the waiter; the post publishes what
-//       came before it.
+//   C3  state kTaken (acq_rel) publishes by_broadcast to the waiter; the post publishes what came
+//       before it.
 //
-// Source: the list is the classic construction (Birrell 1984/2003); wait morphing as in Solaris and
-// Linux FUTEX_CMP_REQUEUE, here as a chain.
+// Source: the list is the classic construction (Birrell 1984/2003).
 #pragma once
 
 #include <cstdint>
@@ -52,9 +52,7 @@ struct CondNode {
 
   CondNode* next = nullptr;
   CondNode* previous = nullptr;
-  CondNode* chained = nullptr;  // to be woken by us once we own the mutex (C3)
-  const void* mutex = nullptr;  // null: wake directly, never chain
-  bool by_broadcast = false;    // C3
+  bool by_broadcast = false;  // C3
   typename P::Atomic32 state;
   Parker parker;
 };
@@ -144,13 +142,7 @@ class CondVar {
       node = next;
     }
     unlock(object);
-    wake_taken(first);
-  }
-
-  // After the waiter owns its mutex again: the next of a broadcast may come.
-  static void pass_on(Node& node) {
-    if (node.chained != nullptr) node.chained->parker.post();
-    node.chained = nullptr;
+    post_all(first);
   }
 
   // Returns when nobody is inside any more.
@@ -178,29 +170,13 @@ class CondVar {
     return node.state.compare_exchange(linked, Node::kTaken, MemoryOrder::kAcqRel);  // C3
   }
 
-  // Waiters that share a mutex come one after the other; the rest are woken at once. Every link is
-  // read before the post that may end a node's life.
-  static void wake_taken(Node* first) {
-    Node* chain_end = nullptr;
-    Node* direct = nullptr;
+  // The object may be gone after the first post, a node after its own.
+  static void post_all(Node* first) {
     for (Node* node = first; node != nullptr;) {
       Node* next = node->next;
-      const bool chains = node != first && first->mutex != nullptr && node->mutex == first->mutex;
-      if (chains) {
-        (chain_end == nullptr ? first : chain_end)->chained = node;
-        chain_end = node;
-      } else if (node != first) {
-        node->next = direct;
-        direct = node;
-      }
+      node->parker.post();
       node = next;
     }
-    while (direct != nullptr) {
-      Node* next = direct->next;
-      direct->parker.post();
-      direct = next;
-    }
-    if (first != nullptr) first->parker.post();
   }
 
   static void unlink(Object object, Node& node) {

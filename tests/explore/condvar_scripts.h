@@ -11,12 +11,14 @@ namespace relock::explore {
 enum class CallerBug {
   kNone,
   kIgnoresTaken,        // timed out although a signal had come: swallows it
-  kForgetsToPassOn,     // the next waiter of a broadcast is never woken
   kEnlistsAfterUnlock,  // a signal in between is lost
   kNeverConfirms,       // destroy waits for ever
   kDestroysAtOnce,      // does not wait for those who leave
   kKeepsSignal,         // cancelled with a signal that belongs to the next
 };
+
+// When a waiter is interrupted.
+enum class Handler { kNone, kBeforeWake, kAfterWake, kAtMutex };
 
 class CondUnderTest {
  public:
@@ -29,8 +31,12 @@ class CondUnderTest {
     bug_ = bug;
     std::memset(static_cast<void*>(&cells), 0, sizeof cells);
     std::memset(rooms_, 0, sizeof rooms_);
+    std::memset(static_cast<void*>(&came), 0, sizeof came);
+    posts = 0;
+    last_posted = -1;
     mutex.reset();
     Surroundings::reset(setting);
+    name_memory(&came, sizeof came, "came");
     name_memory(&cells.lock, 4, "cond.lock");
     name_memory(&cells.unconfirmed, 4, "cond.unconfirmed");
     name_memory(&cells.head, 8, "cond.head");
@@ -44,15 +50,17 @@ class CondUnderTest {
   }
 
   // With the mutex held. False: timed out. In production the node lies on the waiter's stack; here
-  // its place is poisoned when the wait is over, which is stricter.
-  bool wait(const Deadline* deadline) {
+  // its place is poisoned when the wait is over, which is stricter. A signal handler that comes in
+  // the wait ends only once `came` is posted.
+  bool wait(const Deadline* deadline, Handler handler = Handler::kNone) {
     unpoison(&rooms_[this_thread()]);
     Node* node = new (&rooms_[this_thread()]) Node;
-    node->mutex = &mutex;
     if (bug_ == CallerBug::kEnlistsAfterUnlock) mutex.unlock();
     Cond::enlist(view(), *node);
     if (bug_ != CallerBug::kEnlistsAfterUnlock) mutex.unlock();
+    if (handler == Handler::kBeforeWake) (void)came.wait(nullptr);
     bool signalled = node->parker.wait(deadline);
+    if (handler == Handler::kAfterWake) (void)came.wait(nullptr);
     if (!signalled && (bug_ == CallerBug::kIgnoresTaken || !Cond::leave(view(), *node))) {
       if (bug_ != CallerBug::kIgnoresTaken) signalled = node->parker.wait(nullptr);
     }
@@ -65,7 +73,6 @@ class CondUnderTest {
   bool wait_or_be_cancelled(const Deadline& deadline) {
     unpoison(&rooms_[this_thread()]);
     Node* node = new (&rooms_[this_thread()]) Node;
-    node->mutex = &mutex;
     Cond::enlist(view(), *node);
     mutex.unlock();
     const bool signalled = node->parker.wait(&deadline);
@@ -93,6 +100,9 @@ class CondUnderTest {
 
   Mutex mutex;
   testing::CondCells<P> cells;
+  testing::Parker<P> came;
+  int posts;  // so far, and whose was the last: for the planted bugs
+  int last_posted;
   Node& node(int thread) { return *reinterpret_cast<Node*>(&rooms_[thread]); }
 
  private:
@@ -103,7 +113,6 @@ class CondUnderTest {
   testing::CondCellsView<P> view() { return testing::CondCellsView<P>(cells); }
   void come_back(Node* node) {
     mutex.lock();
-    if (bug_ != CallerBug::kForgetsToPassOn) Cond::pass_on(*node);
     poison(node, sizeof *node);
   }
 
@@ -233,6 +242,59 @@ struct CondPrograms {
       cond.broadcast();
       cond.mutex.unlock();
       cond.destroy();
+    });
+    return program;
+  }
+
+  // T0's wait is interrupted by a handler that ends only once T1 has come, and both come by one
+  // broadcast.
+  static Program handler(Handler when, bool under_mutex, Mutation* mutant = nullptr) {
+    Program program = base(CallerBug::kNone, mutant);
+    program.threads.emplace_back([when] {
+      cond.mutex.lock();
+      if (when == Handler::kAtMutex) {
+        machine.handler = [] { (void)cond.came.wait(nullptr); };
+        machine.interrupted = this_thread();
+      }
+      if (looked_at(tokens) == 0) (void)cond.wait(nullptr, when);
+      machine.interrupted = -1;
+      cond.mutex.unlock();
+    });
+    program.threads.emplace_back([] {
+      take_token();
+      cond.came.post();
+    });
+    program.threads.emplace_back([under_mutex] {
+      cond.mutex.lock();
+      tokens = 1;
+      if (!under_mutex) cond.mutex.unlock();
+      cond.broadcast();
+      if (under_mutex) cond.mutex.unlock();
+    });
+    program.finish = &check_empty;
+    return program;
+  }
+
+  // The first that a broadcast has woken destroys the object: the broadcaster may not have posted
+  // all of them, the others may not have come.
+  static Program destroyed_by_a_waiter(int waiters, Mutation* mutant = nullptr) {
+    Program program = base(CallerBug::kNone, mutant);
+    for (int i = 0; i < waiters; ++i) {
+      program.threads.emplace_back([] {
+        cond.mutex.lock();
+        if (looked_at(tokens) == 0) {
+          (void)cond.wait(nullptr);
+          if (looked_at(received) == 0) cond.destroy();
+          ++received;
+        }
+        cond.mutex.unlock();
+      });
+    }
+    program.threads.emplace_back([] {
+      cond.mutex.lock();
+      tokens = 1;
+      cond.mutex.unlock();
+      cond.broadcast();
     });
     return program;
   }

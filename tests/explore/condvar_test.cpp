@@ -56,6 +56,22 @@ class Adder {
         without_delay(bounds_of(2)));
   }
 
+  // One of the woken does not go on, or destroys the object, before the others have come.
+  void add_handlers() {
+    add("broadcast, the handler came before it", C::handler(Handler::kBeforeWake, true),
+        without_delay(bounds_of(2)));
+    add("broadcast, the handler comes after the wake", C::handler(Handler::kAfterWake, true),
+        without_delay(bounds_of(2)));
+    add("broadcast, the handler comes after the wake, mutex released",
+        C::handler(Handler::kAfterWake, false), without_delay(bounds_of(2)));
+    add("broadcast, the handler comes in a wait for the mutex", C::handler(Handler::kAtMutex, true),
+        without_delay(bounds_of(2)));
+    add("destroyed by the first that a broadcast wakes", C::destroyed_by_a_waiter(2),
+        without_delay(bounds_of(2)));
+    add("destroyed by the first of 3 that a broadcast wakes", C::destroyed_by_a_waiter(3),
+        without_delay(bounds_of(1)));
+  }
+
   void add_ends() {
     add("destroyed while a waiter times out", C::destroy_races_timeout(),
         without_delay(bounds_of(3, 1)));
@@ -104,6 +120,7 @@ void add_condvar_cases(std::vector<Case>& cases) {
   for (const WaitMode mode : {WaitMode::kSpin, WaitMode::kPark, WaitMode::kAdaptive}) {
     Adder adder(cases, mode);
     adder.add_tokens();
+    adder.add_handlers();
     adder.add_ends();
     adder.add_forks();
   }

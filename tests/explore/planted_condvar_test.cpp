@@ -8,12 +8,14 @@ namespace {
 
 CondUnderTest& cond() { return CondPrograms::cond; }
 
-bool is_post(const void* address) {
+// Whose semaphore it is, or -1.
+int post_of(const void* address) {
   for (int i = 0; i < CondUnderTest::kWaiters; ++i) {
-    if (address == &cond().node(i).parker.value) return true;
+    if (address == &cond().node(i).parker.value) return i;
   }
-  return false;
+  return -1;
 }
+bool is_post(const void* address) { return post_of(address) >= 0; }
 bool is_state(const void* address) {
   for (int i = 0; i < CondUnderTest::kWaiters; ++i) {
     if (address == &cond().node(i).state) return true;
@@ -57,6 +59,36 @@ struct TakesInTwoSteps : Mutation {
 struct ForgetsConfirmation : Mutation {
   bool drops_update(const void* cell, Update how) override {
     return cell == &cond().cells.unconfirmed && how == Update::kAdd;
+  }
+};
+struct PostsOnlyTheFirst : Mutation {
+  bool drops_update(const void* cell, Update how) override {
+    return how == Update::kExchange && is_post(cell) && cond().posts++ > 0;
+  }
+};
+// Takes one that waits for one that leaves.
+struct BroadcastForgetsAWaiter : Mutation {
+  std::uint64_t loaded(const void* cell, std::uint64_t value) override {
+    using Node = CondUnderTest::Node;
+    if (cell == &cond().node(1).state && value == Node::kLinked) return Node::kLeaving;
+    return value;
+  }
+};
+// A link is a plain field, which nobody watches over; the state of the same node stands for it.
+struct ReadsLinkAfterPost : Mutation {
+  void before_change(const void* cell) override {
+    const int next = post_of(cell);
+    if (next < 0 || next == this_thread()) return;
+    const int before = cond().last_posted;
+    if (before >= 0) (void)cond().node(before).state.load(MemoryOrder::kRelaxed);
+    cond().last_posted = next;
+  }
+};
+struct TouchesObjectAfterPost : Mutation {
+  void before_change(const void* cell) override {
+    const int next = post_of(cell);
+    if (next < 0 || next == this_thread()) return;
+    if (cond().posts++ > 0) (void)cond().cells.head.load(MemoryOrder::kRelaxed);
   }
 };
 
@@ -103,8 +135,18 @@ void add_planted_condvar_cases(std::vector<Case>& cases) {
       bounds_of(1), "");
   add("a cancelled waiter that keeps its signal", C::signal_races(true, CallerBug::kKeepsSignal),
       bounds_of(1), "lost wakeup");
-  add("a broadcast that is not passed on",
-      C::tokens_for(2, true, true, false, CallerBug::kForgetsToPassOn), bounds_of(), "lost wakeup");
+  add("a broadcast that posts only the first",
+      C::handler(Handler::kAfterWake, true, planted<PostsOnlyTheFirst>()), bounds_of(),
+      "lost wakeup");
+  add("a broadcast that forgets a waiter",
+      C::tokens_for(2, true, true, false, kNone, planted<BroadcastForgetsAWaiter>()), bounds_of(),
+      "lost wakeup");
+  add("a broadcast that reads a link after the post",
+      C::tokens_for(2, true, false, false, kNone, planted<ReadsLinkAfterPost>()), bounds_of(),
+      "after it was destroyed");
+  add("a broadcast that touches the object after its first post",
+      C::destroyed_by_a_waiter(2, planted<TouchesObjectAfterPost>()), bounds_of(),
+      "after it was destroyed");
   add("a waiter that enlists after it has released the mutex",
       C::tokens_for(1, false, true, false, CallerBug::kEnlistsAfterUnlock), bounds_of(),
       "lost wakeup");

@@ -147,19 +147,16 @@ class TestCond {
 
   void wait(Mutex& mutex, const Deadline* deadline) {
     Cond::Node node;
-    node.mutex = &mutex;
     Cond::enlist(view(), node);
     mutex.unlock();
     bool signalled = node.parker.wait(deadline);
     if (!signalled && !Cond::leave(view(), node)) signalled = node.parker.wait(nullptr);
     if (signalled) Cond::confirm(view(), node);
     (void)mutex.lock_until(nullptr);
-    Cond::pass_on(node);
   }
   // The same, but the end of time is a cancellation, and a signal that came with it goes on.
   void wait_or_be_cancelled(Mutex& mutex, const Deadline& deadline) {
     Cond::Node node;
-    node.mutex = &mutex;
     Cond::enlist(view(), node);
     mutex.unlock();
     if (node.parker.wait(&deadline)) {
@@ -169,7 +166,6 @@ class TestCond {
       Cond::hand_back(view(), node);
     }
     (void)mutex.lock_until(nullptr);
-    Cond::pass_on(node);
   }
   void signal() { Cond::signal(view()); }
   void broadcast() { Cond::broadcast(view()); }
