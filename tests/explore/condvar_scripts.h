@@ -31,12 +31,12 @@ class CondUnderTest {
     bug_ = bug;
     std::memset(static_cast<void*>(&cells), 0, sizeof cells);
     std::memset(rooms_, 0, sizeof rooms_);
-    std::memset(static_cast<void*>(&came), 0, sizeof came);
+    new (came_room_) testing::Parker<P>;
     posts = 0;
     last_posted = -1;
     mutex.reset();
     Surroundings::reset(setting);
-    name_memory(&came, sizeof came, "came");
+    name_memory(came_room_, sizeof came_room_, "came");
     name_memory(&cells.lock, 4, "cond.lock");
     name_memory(&cells.unconfirmed, 4, "cond.unconfirmed");
     name_memory(&cells.head, 8, "cond.head");
@@ -58,9 +58,9 @@ class CondUnderTest {
     if (bug_ == CallerBug::kEnlistsAfterUnlock) mutex.unlock();
     Cond::enlist(view(), *node);
     if (bug_ != CallerBug::kEnlistsAfterUnlock) mutex.unlock();
-    if (handler == Handler::kBeforeWake) (void)came.wait(nullptr);
+    if (handler == Handler::kBeforeWake) (void)came().wait(nullptr);
     bool signalled = node->parker.wait(deadline);
-    if (handler == Handler::kAfterWake) (void)came.wait(nullptr);
+    if (handler == Handler::kAfterWake) (void)came().wait(nullptr);
     if (!signalled && (bug_ == CallerBug::kIgnoresTaken || !Cond::leave(view(), *node))) {
       if (bug_ != CallerBug::kIgnoresTaken) signalled = node->parker.wait(nullptr);
     }
@@ -100,9 +100,9 @@ class CondUnderTest {
 
   Mutex mutex;
   testing::CondCells<P> cells;
-  testing::Parker<P> came;
   int posts;  // so far, and whose was the last: for the planted bugs
   int last_posted;
+  testing::Parker<P>& came() { return *reinterpret_cast<testing::Parker<P>*>(came_room_); }
   Node& node(int thread) { return *reinterpret_cast<Node*>(&rooms_[thread]); }
 
  private:
@@ -116,6 +116,7 @@ class CondUnderTest {
     poison(node, sizeof *node);
   }
 
+  alignas(testing::Parker<P>) unsigned char came_room_[sizeof(testing::Parker<P>)];
   CallerBug bug_ = CallerBug::kNone;
   Room rooms_[kWaiters];
 };
@@ -253,7 +254,7 @@ struct CondPrograms {
     program.threads.emplace_back([when] {
       cond.mutex.lock();
       if (when == Handler::kAtMutex) {
-        machine.handler = [] { (void)cond.came.wait(nullptr); };
+        machine.handler = [] { (void)cond.came().wait(nullptr); };
         machine.interrupted = this_thread();
       }
       if (looked_at(tokens) == 0) (void)cond.wait(nullptr, when);
@@ -262,11 +263,11 @@ struct CondPrograms {
     });
     program.threads.emplace_back([] {
       take_token();
-      cond.came.post();
+      cond.came().post();
     });
     program.threads.emplace_back([under_mutex] {
       cond.mutex.lock();
-      tokens = 1;
+      tokens = 2;  // T1 takes one
       if (!under_mutex) cond.mutex.unlock();
       cond.broadcast();
       if (under_mutex) cond.mutex.unlock();
