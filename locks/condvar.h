@@ -20,11 +20,12 @@
 //
 // Last touch: a signaller lets go of the small lock before it posts, and does not touch the object
 // after its first post, so when a woken waiter destroys the object nobody is inside. A node ends
-// with its post, so a broadcast reads the link to the next one before. Two kinds of waiters touch it after they have left the list
-// or while they leave: one that times out or is cancelled, and one that signal() has taken, since a
-// cancellation in that moment makes it hand the signal on. destroy() waits until the list is empty
-// and nobody is unconfirmed, as glibc's waits for its references. Waiters taken by broadcast do not
-// touch the object, so that a broadcaster may destroy it while it holds their mutex.
+// with its post, so a broadcast reads the link to the next one before. Two kinds of waiters touch
+// the object after they have left the list or while they leave: one that times out or is cancelled,
+// and one that signal() has taken, since a cancellation in that moment makes it hand the signal on.
+// destroy() waits until the list is empty and nobody is unconfirmed, as glibc's waits for its
+// references. Waiters taken by broadcast do not touch the object, so that a broadcaster may destroy
+// it while it holds their mutex.
 //
 // Memory order:
 //   C1  the small lock: exchange/compare-exchange (acquire) and its release order all list fields.
