@@ -100,15 +100,37 @@ Bounds bounds_of(int timeouts = 0, int burnouts = 0) {
   return bounds;
 }
 
+struct Adder {
+  std::vector<Case>& cases;
+  void operator()(const char* name, Program program, Bounds bounds, const char* reason) const {
+    cases.push_back({std::string("planted: ") + name + "/condvar", std::move(program), bounds,
+                     Expect::kFailure, reason});
+  }
+};
+
+void add_broadcasts(const Adder& add) {
+  using C = CondPrograms;
+  constexpr CallerBug kNone = CallerBug::kNone;
+  add("a broadcast that posts only the first",
+      C::handler(Handler::kAfterWake, true, planted<PostsOnlyTheFirst>()), bounds_of(),
+      "lost wakeup");
+  add("a broadcast that forgets a waiter",
+      C::tokens_for(2, true, true, false, kNone, planted<BroadcastForgetsAWaiter>()), bounds_of(),
+      "lost wakeup");
+  add("a broadcast that reads a link after the post",
+      C::tokens_for(2, true, false, false, kNone, planted<ReadsLinkAfterPost>()), bounds_of(),
+      "after it was destroyed");
+  add("a broadcast that touches the object after its first post",
+      C::destroyed_by_a_waiter(2, planted<TouchesObjectAfterPost>()), bounds_of(),
+      "after it was destroyed");
+}
+
 }  // namespace
 
 void add_planted_condvar_cases(std::vector<Case>& cases) {
   using C = CondPrograms;
   constexpr CallerBug kNone = CallerBug::kNone;
-  const auto add = [&cases](const char* name, Program program, Bounds bounds, const char* reason) {
-    cases.push_back({std::string("planted: ") + name + "/condvar", std::move(program), bounds,
-                     Expect::kFailure, reason});
-  };
+  const Adder add{cases};
   add("a post that wakes nobody",
       C::tokens_for(1, false, true, false, kNone, planted<PostWakesNobody>()), bounds_of(),
       "lost wakeup");
@@ -135,18 +157,6 @@ void add_planted_condvar_cases(std::vector<Case>& cases) {
       bounds_of(1), "");
   add("a cancelled waiter that keeps its signal", C::signal_races(true, CallerBug::kKeepsSignal),
       bounds_of(1), "lost wakeup");
-  add("a broadcast that posts only the first",
-      C::handler(Handler::kAfterWake, true, planted<PostsOnlyTheFirst>()), bounds_of(),
-      "lost wakeup");
-  add("a broadcast that forgets a waiter",
-      C::tokens_for(2, true, true, false, kNone, planted<BroadcastForgetsAWaiter>()), bounds_of(),
-      "lost wakeup");
-  add("a broadcast that reads a link after the post",
-      C::tokens_for(2, true, false, false, kNone, planted<ReadsLinkAfterPost>()), bounds_of(),
-      "after it was destroyed");
-  add("a broadcast that touches the object after its first post",
-      C::destroyed_by_a_waiter(2, planted<TouchesObjectAfterPost>()), bounds_of(),
-      "after it was destroyed");
   add("a waiter that enlists after it has released the mutex",
       C::tokens_for(1, false, true, false, CallerBug::kEnlistsAfterUnlock), bounds_of(),
       "lost wakeup");
@@ -154,6 +164,7 @@ void add_planted_condvar_cases(std::vector<Case>& cases) {
       C::tokens_for(1, false, false, true, CallerBug::kNeverConfirms), bounds_of(), "livelock");
   add("a destroy that does not wait for those who leave",
       C::destroy_races_timeout(CallerBug::kDestroysAtOnce), bounds_of(1), "after it was destroyed");
+  add_broadcasts(add);
 }
 
 }  // namespace relock::explore
