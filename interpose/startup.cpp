@@ -16,33 +16,12 @@
 #include "interpose/rules.h"
 #include "interpose/runtime.h"
 #include "policy/auto_lock.h"
+#include "policy/waiting.h"
 
 namespace relock {
 
 Budget budget_with(WaitMode mode) {
-  const Options& options = g_runtime.options;
-  const Topology& topology = g_runtime.topology;
-  Budget budget;
-  budget.mode = mode;
-  budget.spin_pauses = options.spin_pauses;
-  budget.look_pauses = options.look_pauses;
-  budget.look_step = options.look_step;
-  budget.promote_ns = std::uint64_t{options.promote_us} * 1000;
-  budget.courtesy_ns = std::uint64_t{options.courtesy_us} * 1000;
-  constexpr int kMost = 24;  // a ticket lock has 31 tickets
-  const int by_cpus = topology.usable_cpus - 1;
-  budget.admitted_limit = options.admitted != 0 ? options.admitted
-                          : by_cpus < 1         ? 1
-                          : by_cpus > kMost     ? kMost
-                                                : static_cast<std::uint32_t>(by_cpus);
-  budget.backoff_units =
-      topology.virtual_machine ? BackoffDelay::kMostUnitsInVm : BackoffDelay::kMostUnits;
-  // With one CPU the owner cannot run while a waiter pauses.
-  if (topology.usable_cpus == 1) {
-    if (budget.mode == WaitMode::kAdaptive) budget.mode = WaitMode::kPark;
-    budget.spin_before_nap_ns = 0;
-  }
-  return budget;
+  return budget_for(g_runtime.options, g_runtime.topology, mode);
 }
 
 LockKind resolve_lock(LockKind kind) {

@@ -6,7 +6,16 @@
 // looks at an element of its own in that queue, and the releaser touches only the next one's. When
 // a release finds nobody waiting, the queue goes back and the lock is a plain ticket lock again.
 //
-// Word: ticket.h, and Q ("a queue may be serving this lock"). Tickets decide who owns the lock, in
+// Word (dots: word.h):
+//    31     26 25     20 19   6  5  4 3 2 1 0
+//   +---------+---------+-------+--+--+-----+-+
+//   |  tail   |  head   |. . . .|Q |S |. . O|L|  mutex
+//   +---------+---------+-------+--+--+-----+-+
+//    31 30  24 23      16 15       9 8      1 0
+//   +--+-----+----------+-----------+--------+-+
+//   |Q |. . .|   tail   |  . . . .  |  head  |L|  spinlock
+//   +--+-----+----------+-----------+--------+-+
+// All as in ticket.h, and Q: a queue may be serving this lock. Tickets decide who owns the lock, in
 // both modes; the queue only says when to look. So everything about queues may be late or missing
 // without harm: with the whole table in use the lock stays a ticket lock, and in every transition a
 // waiter that finds no queue looks at the word.

@@ -18,6 +18,8 @@
 
 #include <cstdint>
 
+#include "budget.h"
+
 namespace relock {
 
 // A delay per ticket ahead. All quantities in units of one pause.
@@ -25,8 +27,8 @@ class BackoffDelay {
  public:
   static constexpr int kFractionBits = 8;
   static constexpr std::uint32_t kUnit = 1u << kFractionBits;
-  static constexpr std::uint32_t kMostUnits = 16000;   // on bare metal
-  static constexpr std::uint32_t kMostUnitsInVm = 16;  // in a virtual machine
+  static constexpr std::uint32_t kMostUnits = Budget::kMostBackoffUnits;
+  static constexpr std::uint32_t kMostUnitsInVm = Budget::kMostBackoffUnitsInVm;
 
   // `fixed` as fixed() gave it, 0 for a new one. `most_units` from 1 to kMostUnits.
   constexpr BackoffDelay(std::uint32_t fixed, std::uint32_t most_units)

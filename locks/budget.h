@@ -42,8 +42,10 @@ struct Budget {
   std::uint32_t local_hand_offs = 65536;
   // pv-qspinlock: how often a halted queue head may find the lock stolen before nobody passes it.
   std::uint32_t lost_rounds = 8;
-  // ticket-backoff: the longest delay for each ticket ahead, in pauses (backoff.h).
-  std::uint32_t backoff_units = 16000;
+  // ticket-backoff: the longest delay for each ticket ahead, in pauses (backoff.h says why).
+  static constexpr std::uint32_t kMostBackoffUnits = 16000;   // on bare metal
+  static constexpr std::uint32_t kMostBackoffUnitsInVm = 16;  // in a virtual machine
+  std::uint32_t backoff_units = kMostBackoffUnits;
 };
 
 }  // namespace relock

@@ -5,6 +5,9 @@
 // the parent. An object carries the fork epoch in which it was last contended; a slow path that
 // finds another one repairs the word before it believes it (gate.h, G4).
 //
+// Memory order: G4 of gate.h. The word itself is repaired with relaxed accesses, between the claim
+// and the publication of the cell.
+//
 // The cell: bit 31 being repaired, bit 30 the last release was an offer, bit 29 a sleeper starves
 // (courtesy.h), bits 16-28 admitted waiters (gate.h), bits 0-15 P::epoch() at the last contention,
 // modulo 65536.
@@ -51,7 +54,7 @@ class MutexGhosts {
   // stands: an owner from before the fork keeps the lock; a lock on its way to a ghost is free.
   static void repair(Object object, Stays stays = kOwnerStays) {
     const std::uint32_t now = P::epoch() & kEpochMask;
-    std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);
+    std::uint32_t seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
     for (;;) {
       if ((seen & (kRepairing | kEpochMask)) == now) return;
       if ((seen & (kRepairing | kEpochMask)) ==
@@ -60,7 +63,9 @@ class MutexGhosts {
         seen = object.epoch().load(MemoryOrder::kAcquire);  // G4
         continue;
       }
-      if (object.epoch().compare_exchange(seen, now | kRepairing, MemoryOrder::kAcquire)) break;
+      if (object.epoch().compare_exchange(seen, now | kRepairing, MemoryOrder::kAcquire)) {  // G4
+        break;
+      }
     }
     std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
     while ((w & kGhosts) != 0 || (stays == kNobodyStays && w != Layout::kFree)) {

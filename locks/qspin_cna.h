@@ -5,8 +5,18 @@
 // nodes that it passes over move, in order, to a secondary queue. When nobody of this node waits,
 // or after a bounded number of hand-offs inside it, the secondary queue goes back to the front.
 //
-// Word: qspin_core.h; nothing beyond qspinlock's is in it. The secondary queue (head, tail) and the
-// count of local hand-offs travel with the MCS role from node to node (P4 publishes them).
+// Word: qspin_core.h, which has the diagram; nothing beyond qspinlock's is in it. In the node of
+// the MCS role's owner, and handed on with the role:
+//   main queue       owner -> next -> ... -> tail (in the word)        waiters of any NUMA node
+//   secondary queue  secondary_head -> ... -> secondary_tail -> null   passed over, in their order
+//   local_hand_offs  how often the role has stayed in this NUMA node
+//
+// Transitions (M main queue behind the owner, S secondary queue, k local hand-offs):
+//   M = x.. y r, y local   -> M = y r, S = S x..     the owner sets others aside (set_aside)
+//   M = y r,     y local   -> y owner, M = r, k+1    hand-off inside the node
+//   M = m, none local or k at its bound -> M = S m, S empty, k = 0: its first is the owner (flush)
+//   M empty, S empty       -> tail 0, L              the queue ends
+//   M empty, S not         -> tail of S, L           the secondary queue is the main one now
 //
 // Search: a pre-scan while the head still waits for the lock, from its successor on; if that found
 // nobody, a post-scan from where it stopped, once the lock is taken. Shuffle reduction: with an
@@ -14,6 +24,12 @@
 //
 // Order: first come, first served inside a node. A waiter of another node is passed over by at most
 // Budget::local_hand_offs consecutive hand-offs (65536 by default), then its queue is served.
+//
+// Memory order: P1 to P6 of qspin_core.h, and
+//   S1  the secondary queue, the fields and links of waiters set aside (plain or relaxed) belong to
+//       the owner of the role alone: the grant (release, P4) hands them to the next one (acquire).
+//       The tail that ends the main queue is a compare-exchange (P1, P2), so a newcomer that links
+//       itself behind the secondary queue's last waiter finds its node initialised.
 //
 // Source: CNA v8 (Alex Kogan, Dave Dice; "Compact NUMA-aware locks", EuroSys 2019), as in the patch
 // series for the Linux kernel. Ours: the secondary queue is a plain list with head and tail in the
@@ -87,7 +103,7 @@ struct QspinCna {
   // Moves node.next .. last, which lie before `local`, to the end of the secondary queue.
   static void set_aside(Node& node, Node& last, Node& local) {
     Node* first = node.next.load(MemoryOrder::kRelaxed);
-    last.next.store(nullptr, MemoryOrder::kRelaxed);  // the role owner's until the role is passed
+    last.next.store(nullptr, MemoryOrder::kRelaxed);  // S1: the owner's until the role is passed
     if (node.secondary_tail != nullptr) {
       node.secondary_tail->next.store(first, MemoryOrder::kRelaxed);
     } else {
@@ -121,7 +137,7 @@ struct QspinCna {
     Node& next = Queue::linked_successor(node, context);
     if (node.secondary_head == nullptr) return pass_role(next, nullptr, nullptr, 0);
     // Flush: the secondary queue goes before the rest of the main one.
-    node.secondary_tail->next.store(&next, MemoryOrder::kRelaxed);  // P4 publishes
+    node.secondary_tail->next.store(&next, MemoryOrder::kRelaxed);  // S1
     pass_role(*node.secondary_head, nullptr, nullptr, 0);
   }
 

@@ -5,7 +5,17 @@
 // waits on its own node, so one hand-off touches one waiter's cache line. What differs between
 // native, paravirtualised and NUMA-aware queues is the `SlowPath` parameter.
 //
-// Word (word.h): L, the pending bit, and the tail (slot + 1; 0: no queue).
+// Word (word.h has the gate's and the epoch's bits, here dots):
+//    31            20 19        5  4 3 2 1 0
+//   +----------------+---------+--+--+-----+-+
+//   |      tail      | . . . . |P |S |. . O|L|   mutex
+//   +----------------+---------+--+--+-----+-+
+//    31          16 15       9  8  7         0
+//   +--------------+----------+--+------------+
+//   |     tail     |  . . . . |P |     L      |  spinlock: the low byte is stored as one
+//   +--------------+----------+--+------------+
+//   tail: slot + 1 of the last waiter, 0: no queue   P pending   S a waiter sleeps on the word
+//   Held is L or O; "locked" below means either.
 //
 // Transitions, written (tail, pending, locked) -> after; n is the acting waiter's tail:
 //   (0,0,0) -> (0,0,1)   anybody                    the lock is free
@@ -27,6 +37,11 @@
 //   P5  S set by compare-exchange on the word that still shows the lock held -> the release that
 //       must see S: no wake is lost (only layouts that can sleep). Both work on one word, whose
 //       changes are in one order on any machine.
+//   P6  a node's state goes from kWaiting to kHalted by compare-exchange, and to kGranted by an
+//       exchange of the same cell: the grant finds the sleeper and wakes it, or the waiter finds
+//       the grant and does not sleep.
+//   Relaxed accesses read what a compare-exchange then checks, set fields that P2 or P4 publish, or
+//   only steer who tries.
 //
 // Source: the Linux kernel's qspinlock (Waiman Long, Peter Zijlstra), which builds on MCS (1991).
 // Ours: nodes are borrowed per wait instead of four per CPU; the takeover from pending is an atomic
@@ -80,7 +95,9 @@ struct QspinCore {
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
     while (can_take(w) || (!has_waiters(w) && Slow::kUsesPending)) {
       if (can_take(w)) {
-        if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return Joined::kAcquired;
+        if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) {  // P1
+          return Joined::kAcquired;
+        }
         continue;
       }
       const std::uint32_t pending = Layout::with_epoch(w, P::epoch()) | Layout::kPending;

@@ -6,8 +6,13 @@
 // free. A newcomer may steal the lock while the queue's head is not actively waiting. Here a thread
 // stands for the kernel's virtual CPU, the futex for halt and kick.
 //
-// Word: qspin_core.h; the pending bit means "the queue head is spinning: do not steal". S is the
-// kernel's slow value of the locked byte: the release must kick.
+// Word: qspin_core.h, with two bits of another meaning, and the upper half of the mutex's aux cell:
+//    31            20 19        5  4 3 2 1 0           31              16 15                0
+//   +----------------+---------+--+--+-----+-+        +------------------+------------------+
+//   |      tail      | . . . . |P |S |. . O|L|        | slot + 1 to kick | spin allowance   | aux
+//   +----------------+---------+--+--+-----+-+        +------------------+------------------+
+//   P the queue head is spinning: do not steal   S the kernel's slow value: the release must kick,
+//   whoever sleeps on the word and the halted head that aux names (0: none)
 //
 // A node's state:
 //   kWaiting -> kHalted    the waiter: allowance used up, sleeps on `state`
@@ -22,7 +27,7 @@
 // time it was woken, keeps pending set while it sleeps. From then on nobody passes it. (The kernel
 // sets no bound.)
 //
-// Memory order: P1 to P5 of qspin_core.h, and
+// Memory order: P1 to P6 of qspin_core.h, and
 //   V1  aux is written (relaxed) before S is set (release) by the owner; the owner that releases
 //       reads S (acquire, or is the same thread) before aux.
 //   V2  kHashed is a compare-exchange from kHalted: a waiter that has not gone to sleep yet finds
@@ -123,9 +128,8 @@ struct QspinPv {
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
     if constexpr (Layout::kCanSleep) context.going_to_sleep();
     while ((w & Layout::kHeld) != 0) {
-      const std::uint32_t asleep =
-          (keep_pending ? w : w & ~Layout::kPending) | Layout::kSleeper;  // P5
-      if (asleep != w && !word.compare_exchange(w, asleep, MemoryOrder::kAcqRel)) continue;
+      const std::uint32_t asleep = (keep_pending ? w : w & ~Layout::kPending) | Layout::kSleeper;
+      if (asleep != w && !word.compare_exchange(w, asleep, MemoryOrder::kAcqRel)) continue;  // P5
       if constexpr (Layout::kCanSleep) {
         (void)P::futex_wait(word, asleep, wake_bit::kQueueHead, nullptr);
       } else {

@@ -1,6 +1,6 @@
 // The MCS queue that the qspinlock family shares: the steps from which slow paths are built.
 //
-// The order argument (P1 to P5) is in qspin_core.h.
+// The order argument (P1 to P6) is in qspin_core.h.
 #pragma once
 
 #include "qspin_node.h"
@@ -39,8 +39,10 @@ struct QspinQueue {
     if constexpr (Layout::kCanSleep) {
       context.going_to_sleep();  // before we can be served: nobody else shall pay for it
       if ((w & Layout::kSleeper) == 0) {
-        if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel)) return false;
-        w |= Layout::kSleeper;  // P5
+        if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel)) {  // P5
+          return false;
+        }
+        w |= Layout::kSleeper;
       }
       (void)P::futex_wait(word, w, bit, nullptr);
     } else {
@@ -70,7 +72,7 @@ struct QspinQueue {
       if (spinner.spin(node.state, state)) continue;
       context.going_to_sleep();
       if (state == Node::kWaiting &&
-          !node.state.compare_exchange(state, Node::kHalted, MemoryOrder::kAcqRel)) {
+          !node.state.compare_exchange(state, Node::kHalted, MemoryOrder::kAcqRel)) {  // P6
         continue;  // granted meanwhile
       }
       (void)P::futex_wait(node.state, Node::kHalted, kAnyBit, nullptr);
@@ -90,7 +92,7 @@ struct QspinQueue {
   // Makes `next` the queue head. Its node may be given back at once: only the address is used
   // after.
   static void grant(Node& next) {
-    if (next.state.exchange(Node::kGranted, MemoryOrder::kAcqRel) == Node::kHalted) {  // P4
+    if (next.state.exchange(Node::kGranted, MemoryOrder::kAcqRel) == Node::kHalted) {  // P4, P6
       P::futex_wake(&next.state, 1, kAnyBit);
     }
   }

@@ -5,7 +5,9 @@
 // meanwhile (reserve). One that has let itself in where order is not kept asks awake and goes back
 // to the gate if no release comes (ask_awake).
 //
-// Transitions: see gate.h (R, O). Memory order: G1 and G3 of gate.h.
+// Transitions: see gate.h (R, O). Memory order: G1 and G3 of gate.h; R is asked for as a sleeper is
+// counted, on a word that shows an owner or one about to be, and giving it up (relaxed) publishes
+// nothing.
 #pragma once
 
 #include "wait.h"
@@ -25,7 +27,7 @@ struct Reservation {
   static Joined ask_awake(Word& word, WaitContext<P>& context) {
     Spinner<P> spinner(context, context.budget->promoted_pauses);
     bool asked = false;
-    std::uint32_t w = word.load(MemoryOrder::kAcquire);
+    std::uint32_t w = word.load(MemoryOrder::kAcquire);  // G3
     for (;;) {
       std::uint32_t next = 0;
       if (asked && (w & Layout::kOffered) != 0) {
@@ -38,10 +40,10 @@ struct Reservation {
         asked = word.compare_exchange(w, w | Layout::kReserved, MemoryOrder::kAcqRel);  // G1
         if (asked) w |= Layout::kReserved;
       } else if (spinner.spin(word, w)) {
-        w = word.load(MemoryOrder::kAcquire);
+        w = word.load(MemoryOrder::kAcquire);  // G3
       } else if ((w & Layout::kLocked) == 0 || (w & Layout::kPassiveMask) == Layout::kPassiveMask) {
-        spinner.nap(word, w);  // offered to somebody else, or no room at the gate
-        w = word.load(MemoryOrder::kAcquire);
+        spinner.nap(word, w);                  // offered to somebody else, or no room at the gate
+        w = word.load(MemoryOrder::kAcquire);  // G3
       } else {
         next = (asked ? w & ~Layout::kReserved : w) + Layout::kPassiveOne;
         if (!word.compare_exchange(w, next, MemoryOrder::kAcqRel)) continue;  // G1
@@ -55,14 +57,14 @@ struct Reservation {
   static Acquire reserve(Word& word, WaitContext<P>& context) {
     Spinner<P> spinner(context);
     bool reserved = false;
-    std::uint32_t w = word.load(MemoryOrder::kAcquire);
+    std::uint32_t w = word.load(MemoryOrder::kAcquire);  // G3
     for (;;) {
       if (reserved && (w & Layout::kOffered) != 0) {
         const std::uint32_t mine = (w & ~Layout::kOffered) | Layout::kLocked;
         if (word.compare_exchange(w, mine, MemoryOrder::kAcquire)) return Acquire::kAcquired;  // G3
       } else if (!reserved && Algorithm::can_take(w)) {
-        if (word.compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {
-          return Acquire::kAcquired;  // P1
+        if (word.compare_exchange(w, Algorithm::taken(w), MemoryOrder::kAcquire)) {  // P1
+          return Acquire::kAcquired;
         }
       } else if (context.deadline != nullptr && P::expired(*context.deadline)) {
         if (!reserved || word.compare_exchange(w, w & ~Layout::kReserved, MemoryOrder::kRelaxed)) {
@@ -70,11 +72,11 @@ struct Reservation {
         }
       } else if (!reserved && (w & (Layout::kReserved | Layout::kOffered)) == 0) {
         if (context.deadline != nullptr) context.going_to_sleep();
-        reserved = word.compare_exchange(w, w | Layout::kReserved, MemoryOrder::kAcqRel);
+        reserved = word.compare_exchange(w, w | Layout::kReserved, MemoryOrder::kAcqRel);  // G1
         if (reserved) w |= Layout::kReserved;
       } else {
         wait_for_offer(word, w, reserved, context, spinner);
-        w = word.load(MemoryOrder::kAcquire);
+        w = word.load(MemoryOrder::kAcquire);  // G3
       }
     }
   }

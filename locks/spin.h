@@ -8,11 +8,27 @@
 // more often, and after kMostNaps naps a waiter goes in whatever the gate says, so nobody starves
 // outside.
 //
+// Word (word.h says why): what algorithms and this file share
+//    31               16 15  13 12   9 8 7           0
+//   +-------------------+------+------+-+-------------+
+//   |  the algorithm's  | 010  | epoch |.|. . . . . .|L|   010: initialised by us
+//   +-------------------+------+------+-+-------------+
+//
+// Transitions beyond the algorithm's, in the gate's counters and the word:
+//   competing n < limit    -> n+1          a waiter goes in (or any n after kMostNaps naps)
+//   competing n            -> n-1          it has the lock, or found no ticket or node
+//   outside m              -> m+1 .. m     one nap in front, nap_ns * (m+1), at most nap_max_ns
+//   waiters of old epoch   -> 010, L kept  anybody in the child: ghosts are dropped
+//
 // Ghosts: a word with waiters carries the low bits of the epoch in which they came (word.h). A
 // forked child that finds waiters of another epoch drops them in one compare-exchange.
 //
-// Memory order: P1 of the algorithm. The gate's counters order nothing: they only say how many
-// compete, and a count seen late costs a nap. Nobody is ever woken, so no wake can be lost.
+// Memory order: P1 of the algorithm. The gate's counters order nothing (relaxed): they only say how
+// many compete, and a count seen late costs a nap. Nobody is ever woken, so no wake can be lost.
+// Dropping ghosts is relaxed: there is nobody to publish anything to.
+//
+// Source: the gate in front is that of gate.h (Dice and Kogan, Euro-Par 2019). Ours: no list and no
+// wake, as the object has no room for one and its release no step to spare.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,12 @@
 // A waiter near the last owner always wins and a remote one can starve: the baseline of the
 // published powerpc qspinlock numbers, and the fastest lock where fairness is not asked for.
 //
-// Word: see word.h. In a mutex the Q bit says "somebody spins", so that a release wakes nobody.
+// Word (word.h has the gate's and the epoch's bits, here dots):
+//    31     20 19    6  5  4 3 2 1 0              31                9 8 7         0
+//   +---------+-------+--+--+-----+-+            +-------------------+-+-----------+
+//   | unused  |. . . .|Q |. |. . O|L|  mutex     |  . . . . . . . .  |0|     L     |  spinlock
+//   +---------+-------+--+--+-----+-+            +-------------------+-+-----------+
+//   Q somebody spins, so a release wakes nobody; a spinlock's release never does and needs no Q
 //
 // Transitions (free = neither L nor O):
 //   free            -> L              any thread that finds it free; barging is allowed

@@ -5,8 +5,17 @@
 // can slip in between. A release with nobody waiting clears head and tail, so that a free word is
 // always the same and the fast path is shared with every other lock.
 //
-// Word: head and tail (word.h) of 6 bits each in a mutex, 8 in a spinlock, counted modulo 64 or
-// 256. At most half as many tickets are out at a time, so that a served ticket can be told from one
+// Word (word.h has the gate's and the epoch's bits, here dots):
+//    31     26 25     20 19         4 3 2 1 0
+//   +---------+---------+---------+--+-----+-+
+//   |  tail   |  head   | . . . . |S |. . O|L|   mutex: 6 bits each, modulo 64
+//   +---------+---------+---------+--+-----+-+
+//    31   24 23      16 15       9 8      1 0
+//   +-------+----------+----------+--------+-+
+//   | . . . |   tail   |  . . . . |  head  |L|   spinlock: 8 bits each, modulo 256
+//   +-------+----------+----------+--------+-+
+//   tail the next ticket to be taken   head the next to be served   S a waiter sleeps on the word
+// At most half as many tickets are out at a time, so that a served ticket can be told from one
 // that is still to come; whoever finds none competes without one.
 //
 // Transitions:
@@ -27,6 +36,8 @@
 //       compare-exchange (acquire) that takes the free lock.
 //   P2  S is set by a compare-exchange on the very word that says "not yet served", so the release
 //       that serves the sleeper finds S and wakes it.
+//   Taking a ticket is relaxed: it publishes nothing, and the place in line is the order of the
+//   word's own changes.
 //
 // Source: Mellor-Crummey and Scott 1991; Reed and Kanodia 1979. Ours: the locked bit, the reset.
 #pragma once
@@ -97,7 +108,9 @@ struct TicketCore {
     std::uint32_t w = word.load(MemoryOrder::kRelaxed);
     for (;;) {
       if (can_take(w)) {
-        if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return Joined::kAcquired;
+        if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) {  // P1
+          return Joined::kAcquired;
+        }
         continue;
       }
       if (waiters(w) == kMostTickets) return Joined::kNoRoom;
@@ -125,7 +138,7 @@ struct TicketCore {
       std::uint32_t w = word.load(MemoryOrder::kAcquire);                         // P1
       if (((head(w) - mine - 1) & kMask) <= kMostTickets) return local.served();  // or passed
       if (can_take(w)) {  // only after a double unlock: our ticket is gone
-        if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return;
+        if (word.compare_exchange(w, taken(w), MemoryOrder::kAcquire)) return;  // P1
         continue;
       }
       const std::uint32_t ahead = (mine - head(w)) & kMask;
@@ -133,8 +146,9 @@ struct TicketCore {
       if constexpr (Layout::kCanSleep) {
         context.going_to_sleep();  // before we can be served: nobody else shall pay for it
         if ((w & Layout::kSleeper) == 0) {
-          if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel))
-            continue;  // P2
+          if (!word.compare_exchange(w, w | Layout::kSleeper, MemoryOrder::kAcqRel)) {  // P2
+            continue;
+          }
           w |= Layout::kSleeper;
         }
         (void)P::futex_wait(word, w, sleep_bit(mine), nullptr);

@@ -304,6 +304,35 @@ void add_theft(std::vector<Case>& cases) {
        bounds_of(2, 1), Expect::kFailure, "passes a reader"});
 }
 
+// ---- ticket-backoff: the delays that the threads have learned ----
+
+Program backoff_with(std::uint32_t most_units) {
+  using S = Scenarios<MutexUnderTest<TicketBackoff>>;
+  Setting setting;
+  setting.mode = WaitMode::kSpin;
+  Program program = S::rounds(setting, 3, 2);
+  program.setup = [setup = program.setup, most_units] {
+    setup();
+    Surroundings::budget.backoff_units = most_units;
+  };
+  program.finish = [finish = program.finish] {
+    finish();
+    for (const BackoffTable& table : P::backoff_tables) {
+      const std::uint32_t delay = table.delay_of(&S::lock.word());
+      if (delay > BackoffDelay::kUnit) fail("a delay is longer than a pause");
+    }
+  };
+  return program;
+}
+
+void add_backoff(std::vector<Case>& cases) {
+  cases.push_back({"delays stay under their cap/ticket-backoff mutex/spin", backoff_with(1),
+                   bounds_of(1), Expect::kPass, ""});
+  cases.back().whole = true;
+  cases.push_back({"planted: a larger cap on delays/ticket-backoff mutex", backoff_with(2),
+                   bounds_of(1), Expect::kFailure, "a delay is longer than a pause"});
+}
+
 }  // namespace
 
 void add_bound_cases(std::vector<Case>& cases) {
@@ -314,6 +343,7 @@ void add_bound_cases(std::vector<Case>& cases) {
 #include "locks/lock_list.def"
 #undef RELOCK_LOCK_ROW
   add_theft(cases);
+  add_backoff(cases);
 }
 
 }  // namespace relock::explore

@@ -20,7 +20,8 @@ struct Case {
   Bounds bounds;
   Expect expect = Expect::kPass;
   std::string reason;
-  bool slow = false;  // only with SLOW=1 or RELOCK_EXPLORE_DEEP=1
+  bool slow = false;   // only with SLOW=1 or RELOCK_EXPLORE_DEEP=1
+  bool whole = false;  // never cut off, in make test neither
 };
 
 // With SLOW=1 or RELOCK_EXPLORE_DEEP=1 the bounds are wider.

@@ -1,8 +1,8 @@
 #include "explorer.h"
 
 #include <csignal>
-#include <cstdlib>
 
+#include "replay_string.h"
 #include "search.h"
 #include "world.h"
 
@@ -62,23 +62,26 @@ Outcome search_all(const Program& program, const Bounds& bounds) {
 
 Outcome replay(const Program& program, const Bounds& bounds, const std::string& choices) {
   catch_crashes();
-  Bounds same = bounds;
-  std::string rest = choices;
-  if (const std::size_t colon = choices.find(':');
-      choices[0] == 'p' && colon != std::string::npos) {
-    same.preemptions = std::atoi(choices.c_str() + 1);
-    rest = choices.substr(colon + 1);
+  const ReplayString given = parse_replay(choices);
+  Outcome outcome;
+  outcome.choices = choices;
+  if (!given.error.empty()) {
+    outcome.misfit = given.error + ": accepted: " + kAcceptedReplay;
+    return outcome;
   }
+  Bounds same = bounds;
+  if (given.has_preemptions) same.preemptions = given.preemptions;
   Search search;
-  search.replay(rest);
+  search.replay(given.choices);
   World world(program, same, search);
   world.keep_trace(true);
   search.begin_execution();
   world.run();
-  Outcome outcome;
   outcome.executions = 1;
+  if (const std::string misfit = search.misfit(); !misfit.empty()) {
+    outcome.misfit = misfit + ": accepted: what this case prints when it fails, as it is now";
+  }
   outcome.failure = world.failure();
-  outcome.choices = choices;
   outcome.trace = world.trace();
   return outcome;
 }

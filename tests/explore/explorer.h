@@ -79,11 +79,12 @@ struct Outcome {
   std::string failure;   // empty: every schedule passed
   std::string choices;   // the failing schedule
   std::string trace;     // what each thread did in it
+  std::string misfit;    // replay() alone: why it cannot follow the string; the rest means nothing
 };
 
 Outcome explore(const Program& program, const Bounds& bounds);
 
-// Runs one schedule, as explore() printed it, with a trace of every access.
+// Runs one schedule, as explore() printed it (replay_string.h), with a trace of every access.
 Outcome replay(const Program& program, const Bounds& bounds, const std::string& choices);
 
 // ---- for model threads ----

@@ -1,8 +1,7 @@
 #include "search.h"
 
-#include <cstdlib>
-
 #include "hashing.h"
+#include "replay_string.h"
 
 namespace relock::explore {
 
@@ -43,7 +42,13 @@ int Search::choose(int alternatives) {
   if (depth_ == path_.size()) path_.push_back({0, alternatives});
   Choice& choice = path_[depth_++];
   // A replayed schedule says what was taken, not out of how many.
-  if (choice.taken >= alternatives) choice.taken = alternatives - 1;
+  if (choice.taken >= alternatives) {
+    if (misfit_.empty()) {
+      misfit_ = "choice " + std::to_string(depth_) + " is " + std::to_string(choice.taken) +
+                ", but what can go on there is numbered 0 to " + std::to_string(alternatives - 1);
+    }
+    choice.taken = alternatives - 1;
+  }
   choice.count = alternatives;
   return choice.taken;
 }
@@ -63,36 +68,22 @@ void Search::restart() {
 }
 
 std::string Search::choices() const {
-  std::size_t length = depth_;
-  while (length > 0 && path_[length - 1].taken == 0) --length;
-  std::string text;
-  for (std::size_t i = 0; i < length;) {
-    std::size_t run = i;
-    while (run < length && path_[run].taken == path_[i].taken) ++run;
-    if (!text.empty()) text += ',';
-    if (run - i > 1) text += std::to_string(run - i) + "x";
-    text += std::to_string(path_[i].taken);
-    i = run;
-  }
-  return text.empty() ? "0" : text;
+  std::vector<int> taken;
+  for (std::size_t i = 0; i < depth_; ++i) taken.push_back(path_[i].taken);
+  return print_choices(taken);
 }
 
-void Search::replay(const std::string& choices) {
+void Search::replay(const std::vector<int>& choices) {
   restart();
   replaying_ = true;
-  const char* at = choices.c_str();
-  while (*at != '\0') {
-    char* end = nullptr;
-    long value = std::strtol(at, &end, 10);
-    long times = 1;
-    if (*end == 'x') {
-      times = value;
-      value = std::strtol(end + 1, &end, 10);
-    }
-    for (long i = 0; i < times; ++i) path_.push_back({static_cast<int>(value), 0});
-    if (end == at) break;
-    at = *end == ',' ? end + 1 : end;
-  }
+  given_ = choices.size();
+  for (const int taken : choices) path_.push_back({taken, 0});
+}
+
+std::string Search::misfit() const {
+  if (!misfit_.empty() || depth_ >= given_) return misfit_;
+  return "it has " + std::to_string(given_) + " choices, but the run ends after " +
+         std::to_string(depth_);
 }
 
 }  // namespace relock::explore

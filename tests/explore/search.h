@@ -42,8 +42,10 @@ class Search {
   bool advance();
   void restart();
 
-  void replay(const std::string& choices);
+  void replay(const std::vector<int>& choices);
   bool replaying() const { return replaying_; }
+  // After a replayed execution: why the choices cannot be those of such a run. Empty: they can.
+  std::string misfit() const;
   std::string choices() const;
   std::uint64_t states() const { return visited_.size(); }
 
@@ -55,6 +57,8 @@ class Search {
   std::vector<Choice> path_;
   std::size_t depth_ = 0;
   bool replaying_ = false;
+  std::size_t given_ = 0;  // choices to replay
+  std::string misfit_;
   VisitedStates visited_;
 };
 
