@@ -381,6 +381,7 @@ class GatedMutex {
     std::uint64_t times = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
     context.alone = times <= 1 && (w & Layout::kAdmitting) == 0 && !Algorithm::has_waiters(w);
     if (context.alone) times = context.budget->promotions_alone;
+    if (times == 0) times = 1;  // we are not counted: a child has forgotten us (repair)
     return P::after_ns((context.budget->promote_ns * times) << (context.promotions / 2));
   }
 

@@ -40,6 +40,7 @@ inline Budget budget_of(const Setting& setting) {
   budget.look_step = 1;
   budget.promoted_pauses = 1;
   budget.asks_in_vain = 1;
+  budget.promotions_alone = 1;
   budget.promote_ns = setting.promote_ns;
   budget.local_hand_offs = setting.local_hand_offs;
   budget.lost_rounds = setting.lost_rounds;
