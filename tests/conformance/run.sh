@@ -55,7 +55,7 @@ default_configs() {
     for lock in $locks; do configs+=" $lock-spin $lock-park $lock-profile"; done
     configs+=" tas-ruled glibc-ruled qspinlock-ruled"
   elif [ "$quick" = 0 ]; then
-    configs+=" tas-spin qspinlock-park cna-park glibc-profile tas-profile"
+    configs+=" tas-spin cna-park glibc-profile tas-profile"
   else
     configs+=" tas-profile"
   fi
