@@ -282,6 +282,16 @@ __attribute__((noinline)) int unlock_contended(pthread_mutex_t* object) {
   return 0;
 }
 
+// Of a word that shows an owner and nobody else. The twin of take_simply.
+inline int release_simply(pthread_mutex_t* object) {
+  MutexView mutex(object);
+  set_owner(mutex, 0);
+  --mutex.users();
+  std::uint32_t expected = kLocked;
+  if (likely(mutex.word().compare_exchange(expected, kFree, MemoryOrder::kRelease))) return 0;
+  return unlock_contended(object);
+}
+
 // The rest of mutex_unlock, which reaches it by a jump. A recorded mutex of which nothing is to be
 // told goes without a frame as well.
 __attribute__((noinline)) int unlock_called(pthread_mutex_t* object) {
@@ -290,11 +300,7 @@ __attribute__((noinline)) int unlock_called(pthread_mutex_t* object) {
       unlikely(release_is_reported(mutex.mark()))) {
     return unlock_any(object);
   }
-  set_owner(mutex, 0);
-  --mutex.users();
-  std::uint32_t expected = kLocked;
-  if (likely(mutex.word().compare_exchange(expected, kFree, MemoryOrder::kRelease))) return 0;
-  return unlock_contended(object);
+  return release_simply(object);
 }
 
 inline bool on_fast_path(MutexView mutex) {
@@ -357,11 +363,7 @@ int mutex_unlock(pthread_mutex_t* object) {
   if (!on_fast_path(mutex) || mutex.word().load(MemoryOrder::kRelaxed) != kLocked) {
     return unlock_called(object);
   }
-  set_owner(mutex, 0);
-  --mutex.users();
-  std::uint32_t expected = kLocked;
-  if (likely(mutex.word().compare_exchange(expected, kFree, MemoryOrder::kRelease))) return 0;
-  return unlock_contended(object);
+  return release_simply(object);
 }
 
 int mutex_lock_until(pthread_mutex_t* object, const Timeout& timeout, const void* site) {
