@@ -119,17 +119,17 @@ Header* header_for_count() {
   return guard.entered() ? header_made() : nullptr;
 }
 
-// The row of a lock that nobody has waited for since it was made. A row that has waits is of one
-// that was at its address before and was never destroyed: most programs don't.
-// The look comes before the mark: waits for this object are counted by threads that have found the
-// mark or set it, so those that this look sees are not among them.
-std::uint32_t lock_for_first_wait(Header* header, const RelockWaitBegin& asked) {
+// Nobody has waited for the lock since it was made: a row at its address that has waits is of one
+// that was there before and was never destroyed, since most programs don't. The look comes before
+// the mark: waits for this object are counted by threads that have found the mark or set it, so
+// those that this look sees are not among them.
+void note_first_wait(Header* header, const RelockWaitBegin& asked) {
+  if (asked.mark == nullptr || (read(*asked.mark) & RELOCK_MARK_KNOWN) != 0) return;
   const std::uint32_t known = find_lock(header, asked.object, asked.kind, false);
   const bool waited_for = known != kNoRow && read(lock_row(header, known).contended) != 0;
   const std::uint32_t before =
       __atomic_fetch_or(asked.mark, RELOCK_MARK_KNOWN, __ATOMIC_ACQ_REL);  // pairs with itself
   if (waited_for && (before & RELOCK_MARK_KNOWN) == 0) retire_lock(lock_row(header, known), 0);
-  return lock_for_wait(header, asked.object, asked.kind, true);
 }
 
 // Takes the waiter's stack. Returns the ticket.
@@ -156,9 +156,8 @@ RelockWait wait_begin(RelockWaitBegin* asked) {
   }
   Header* header = header_made();
   if (header == nullptr) return {0, 0};
-  const bool first = asked->mark != nullptr && (read(*asked->mark) & RELOCK_MARK_KNOWN) == 0;
-  const std::uint32_t lock = first ? lock_for_first_wait(header, *asked)
-                                   : lock_for_wait(header, asked->object, asked->kind, true);
+  note_first_wait(header, *asked);
+  const std::uint32_t lock = lock_for_wait(header, asked->object, asked->kind, true);
   if (lock == kNoRow) return {0, 0};
   const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
   count_threads(header, now_ns, false);
