@@ -27,10 +27,8 @@ class BackoffDelay {
  public:
   static constexpr int kFractionBits = 8;
   static constexpr std::uint32_t kUnit = 1u << kFractionBits;
-  static constexpr std::uint32_t kMostUnits = Budget::kMostBackoffUnits;
-  static constexpr std::uint32_t kMostUnitsInVm = Budget::kMostBackoffUnitsInVm;
 
-  // `fixed` as fixed() gave it, 0 for a new one. `most_units` from 1 to kMostUnits.
+  // `fixed` as fixed() gave it, 0 for a new one. `most_units` from 1 to Budget::kMostBackoffUnits.
   constexpr BackoffDelay(std::uint32_t fixed, std::uint32_t most_units)
       : most_(most_units << kFractionBits), fixed_(clamp(fixed)) {}
 
@@ -78,7 +76,7 @@ class BackoffTable {
  private:
   static constexpr int kDelayBits = 22;
   static constexpr std::uint32_t kDelayMask = (1u << kDelayBits) - 1;
-  static_assert((BackoffDelay::kMostUnits << BackoffDelay::kFractionBits) <= kDelayMask);
+  static_assert((Budget::kMostBackoffUnits << BackoffDelay::kFractionBits) <= kDelayMask);
 
   static std::uint32_t hash_of(const void* lock) {
     const auto number = reinterpret_cast<std::uintptr_t>(lock) >> 2;

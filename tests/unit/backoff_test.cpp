@@ -35,7 +35,7 @@ std::uint32_t learned_units(std::uint32_t turn_pauses, std::uint32_t most_units)
 
 TEST_CASE("the delay converges to what a turn lasts", "[backoff]") {
   for (const std::uint32_t turn : {20u, 200u, 2000u}) {
-    const std::uint32_t units = learned_units(turn, BackoffDelay::kMostUnits);
+    const std::uint32_t units = learned_units(turn, Budget::kMostBackoffUnits);
     INFO("a turn of " << turn << " pauses: " << units << " units");
     CHECK(units >= turn / 2);
     CHECK(units <= turn * 2);
@@ -43,7 +43,7 @@ TEST_CASE("the delay converges to what a turn lasts", "[backoff]") {
 }
 
 TEST_CASE("the delay follows a lock whose turns become shorter", "[backoff]") {
-  BackoffDelay delay(0, BackoffDelay::kMostUnits);
+  BackoffDelay delay(0, Budget::kMostBackoffUnits);
   for (int i = 0; i < 20000; ++i) wait_in_line(delay, 4, 2000);
   const std::uint32_t before = delay.fixed();
   for (int i = 0; i < 20000; ++i) wait_in_line(delay, 4, 50);
@@ -52,15 +52,15 @@ TEST_CASE("the delay follows a lock whose turns become shorter", "[backoff]") {
 }
 
 TEST_CASE("looks become rarer once the delay is learned", "[backoff]") {
-  BackoffDelay delay(0, BackoffDelay::kMostUnits);
+  BackoffDelay delay(0, Budget::kMostBackoffUnits);
   const int first = wait_in_line(delay, 6, 500);
   for (int i = 0; i < 20000; ++i) wait_in_line(delay, 6, 500);
-  BackoffDelay learned(delay.fixed(), BackoffDelay::kMostUnits);
+  BackoffDelay learned(delay.fixed(), Budget::kMostBackoffUnits);
   CHECK(wait_in_line(learned, 6, 500) * 4 < first);
 }
 
 TEST_CASE("the caps hold, on bare metal and in a virtual machine", "[backoff]") {
-  for (const std::uint32_t cap : {BackoffDelay::kMostUnits, BackoffDelay::kMostUnitsInVm}) {
+  for (const std::uint32_t cap : {Budget::kMostBackoffUnits, Budget::kMostBackoffUnitsInVm}) {
     BackoffDelay delay(0, cap);
     CHECK(delay.fixed() == kUnit);
     for (std::uint32_t i = 0; i < cap * 8 + 100; ++i) delay.came_early();
@@ -70,19 +70,19 @@ TEST_CASE("the caps hold, on bare metal and in a virtual machine", "[backoff]") 
     CHECK(delay.fixed() >= kUnit);
     CHECK(delay.fixed() < 2 * kUnit);
   }
-  CHECK(learned_units(2000, BackoffDelay::kMostUnitsInVm) <= BackoffDelay::kMostUnitsInVm);
+  CHECK(learned_units(2000, Budget::kMostBackoffUnitsInVm) <= Budget::kMostBackoffUnitsInVm);
   // A delay learned elsewhere does not get past the cap either.
-  CHECK(BackoffDelay(5000 * kUnit, BackoffDelay::kMostUnitsInVm).fixed() == 16 * kUnit);
+  CHECK(BackoffDelay(5000 * kUnit, Budget::kMostBackoffUnitsInVm).fixed() == 16 * kUnit);
 }
 
 TEST_CASE("the steps are the published ones", "[backoff]") {
-  BackoffDelay delay(100 * kUnit, BackoffDelay::kMostUnits);
+  BackoffDelay delay(100 * kUnit, Budget::kMostBackoffUnits);
   delay.came_early();
   CHECK(delay.fixed() == 100 * kUnit + kUnit / 7);
-  BackoffDelay small(10 * kUnit, BackoffDelay::kMostUnits);
+  BackoffDelay small(10 * kUnit, Budget::kMostBackoffUnits);
   small.came_late();
   CHECK(small.fixed() == 9 * kUnit);
-  BackoffDelay large(320 * kUnit, BackoffDelay::kMostUnits);
+  BackoffDelay large(320 * kUnit, Budget::kMostBackoffUnits);
   large.came_late();
   CHECK(large.fixed() == 310 * kUnit);
 }
@@ -93,13 +93,13 @@ TEST_CASE("an entry of the table serves one lock at a time", "[backoff]") {
   CHECK(table.delay_of(&locks[0]) == 0);
   table.learn(&locks[0], 77 * kUnit);
   CHECK(table.delay_of(&locks[0]) == 77 * kUnit);
-  table.learn(&locks[0], BackoffDelay::kMostUnits * kUnit);
-  CHECK(table.delay_of(&locks[0]) == BackoffDelay::kMostUnits * kUnit);
+  table.learn(&locks[0], Budget::kMostBackoffUnits * kUnit);
+  CHECK(table.delay_of(&locks[0]) == Budget::kMostBackoffUnits * kUnit);
   int taken_for_ours = 0;
   for (int i = 1; i < 4096; ++i) taken_for_ours += table.delay_of(&locks[i]) != 0;
   CHECK(taken_for_ours < 16);  // a hash in 65536 agrees in place and tag
   for (int i = 1; i < 4096; ++i) table.learn(&locks[i], 3 * kUnit);
-  CHECK(table.delay_of(&locks[0]) != BackoffDelay::kMostUnits * kUnit);
+  CHECK(table.delay_of(&locks[0]) != Budget::kMostBackoffUnits * kUnit);
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <map>
 #include <string>
 
-#include "locks/backoff.h"
-
 namespace relock {
 namespace {
 
@@ -84,8 +82,8 @@ TEST_CASE("waiting: a virtual machine has the short delays of ticket-backoff", "
   CHECK(budget_with({{"RELOCK_VM", "yes"}}).backoff_units == 16);
   CHECK(budget_with({{"RELOCK_VM", "no"}}).backoff_units == 16000);
   CHECK(budget_with({}).backoff_units == (hypervisor_bit() ? 16u : 16000u));
-  CHECK(BackoffDelay::kMostUnits == 16000);
-  CHECK(BackoffDelay::kMostUnitsInVm == 16);
+  CHECK(Budget::kMostBackoffUnits == 16000);
+  CHECK(Budget::kMostBackoffUnitsInVm == 16);
 }
 
 }  // namespace
