@@ -66,7 +66,7 @@ class GatedMutex {
   using Word = typename P::Atomic32;
   using Allowance = SpinAllowance<P, 0>;
   using Ghosts = MutexGhosts<P, Object>;
-  using Starving = Courtesy<P, Object>;
+  using Courtesy = relock::Courtesy<P, Object>;
   using Reserving = Reservation<P, Algorithm>;
 
   // A try that copes with every state of the word. Never waits.
@@ -82,7 +82,7 @@ class GatedMutex {
 
   static Acquire lock_slow(Object object, WaitContext<P>& context) {
     if (Ghosts::stale(object)) Ghosts::repair(object);
-    if (!Algorithm::kOrdered && Starving::asked(object)) Starving::show(object, context);
+    if (!Algorithm::kOrdered && Courtesy::asked(object)) Courtesy::show(object, context);
     if (take_if_free(object)) return Acquire::kAcquired;
     P::note_cpu();
     const bool runs = !P::was_here(object.owner().load(MemoryOrder::kRelaxed));
@@ -98,7 +98,7 @@ class GatedMutex {
     const Acquire result = acquire(object, context);
     if (result != Acquire::kAcquired) return result;
     looks.acquired();
-    if (!Algorithm::kOrdered && context.slept && Starving::asked(object)) Starving::end(object);
+    if (!Algorithm::kOrdered && context.slept && Courtesy::asked(object)) Courtesy::end(object);
     if (runs && !context.promoted) Allowance::learn(object.tuning(), context);
     return result;
   }
@@ -285,8 +285,9 @@ class GatedMutex {
           return Acquire::kAcquired;
         case Joined::kAtTheGate:
           registered = true;
-          if (context.asked_in_vain >= (context.alone ? 1 : context.budget->asks_in_vain))
-            Starving::ask(object);
+          if (context.asked_in_vain >= (context.alone ? 1 : context.budget->asks_in_vain)) {
+            Courtesy::ask(object);
+          }
           break;
         case Joined::kNoRoom:
           return Reserving::reserve(object.word(), context);
@@ -378,10 +379,10 @@ class GatedMutex {
   static Deadline promotion_of(Object object, WaitContext<P>& context) {
     context.owner_seen = object.owner().load(MemoryOrder::kRelaxed);  // a hint
     const std::uint32_t w = object.word().load(MemoryOrder::kRelaxed);
-    std::uint64_t times = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
-    context.alone = times <= 1 && (w & Layout::kAdmitting) == 0 && !Algorithm::has_waiters(w);
-    if (context.alone) times = context.budget->promotions_alone;
-    if (times == 0) times = 1;  // we are not counted: a child has forgotten us (repair)
+    const std::uint32_t counted = (w & Layout::kPassiveMask) / Layout::kPassiveOne;
+    const std::uint64_t place = counted == 0 ? 1 : counted;  // a child has forgotten us (repair)
+    context.alone = place == 1 && (w & Layout::kAdmitting) == 0 && !Algorithm::has_waiters(w);
+    const std::uint64_t times = context.alone ? context.budget->promotions_alone : place;
     return P::after_ns((context.budget->promote_ns * times) << (context.promotions / 2));
   }
 

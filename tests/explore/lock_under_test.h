@@ -145,7 +145,7 @@ class MutexUnderTest : public testing::MutexDriver<P, Algorithm, Host> {
 
   void destroy() { poison(&cells_, sizeof cells_); }
   // As a sleeper does that has asked for the lock in vain (courtesy.h).
-  void starve() { Base::Gated::Starving::ask(Base::view()); }
+  void starve() { Base::Gated::Courtesy::ask(Base::view()); }
   void begin_with(std::uint32_t word) { cells_.word.store(word, MemoryOrder::kRelaxed); }
   void overwrite(std::uint32_t word) { (void)cells_.word.exchange(word, MemoryOrder::kRelease); }
   bool is_held() const { return (cells_.word.load(MemoryOrder::kRelaxed) & Layout::kHeld) != 0; }
