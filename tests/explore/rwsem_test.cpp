@@ -21,15 +21,8 @@ namespace {
 
 using R = RwPrograms;
 
-const char* suffix_of(RwPreference preference) {
-  switch (preference) {
-    case RwPreference::kReaders:
-      return "";
-    case RwPreference::kWriters:
-      return ", writers handed to";
-    default:
-      return ", writers preferred";
-  }
+std::string suffix_of(RwPreference preference) {
+  return testing::kind_in_name(preference, ", ", "");
 }
 
 class Adder {
@@ -75,10 +68,10 @@ class Adder {
     for (const char* who : {"rw", "ww", "rww", "Rww", "www"}) crowd(who, bounds_of(2));
     for (const char* who : {"Xwr", "XXr", "xXw", "XXw", "xww"}) crowd(who, bounds_of(2, 2));
     for (const char* who : {"rwww", "XXwr", "XwTr", "XXXr"}) crowd(who, bounds_of(1, 2));
-    add(std::string("forked while held") + suffix_of(kind),
+    add("forked while held" + suffix_of(kind),
         R::forking(setting_, R::Holds::kWrite, kind, "Xwr", "w"), bounds_of(1, 1));
-    add(std::string("destroyed by the last of wwr") + suffix_of(kind),
-        R::destroying(setting_, "wwr", kind), bounds_of(2));
+    add("destroyed by the last of wwr" + suffix_of(kind), R::destroying(setting_, "wwr", kind),
+        bounds_of(2));
   }
 
   void add_forks(RwPreference preference) {

@@ -207,8 +207,8 @@ void add_rwsem(std::vector<Case>& cases) {
       if (mode == WaitMode::kAdaptive) bounds.free_pauses = 1;
       for (const RwPreference preference : {RwPreference::kReaders, RwPreference::kWritersAlone}) {
         cases.push_back({std::string("weak: crowd ") + who +
-                             (preference == RwPreference::kReaders ? "" : ", writers preferred") +
-                             "/rwsem/" + wait_mode_name(mode),
+                             testing::kind_in_name(preference, ", ", "") + "/rwsem/" +
+                             wait_mode_name(mode),
                          RwPrograms::crowd(setting, who, preference), bounds, Expect::kPass, ""});
       }
     }

@@ -2,6 +2,8 @@
 // them. The explorer and the ThreadSanitizer run share it, each with its own platform.
 #pragma once
 
+#include <string>
+
 #include "locks/auto_ticket.h"
 #include "locks/budget.h"
 #include "locks/condvar.h"
@@ -134,6 +136,13 @@ struct RwCells {
   typename P::Atomic32 writer;
   MutexCells<P> queue;
 };
+
+// How names of cases tell the kinds of readers-writer locks apart; nothing for the default one.
+inline std::string kind_in_name(RwPreference preference, const char* before, const char* after) {
+  if (preference == RwPreference::kReaders) return "";
+  const bool handed = preference == RwPreference::kWriters;
+  return std::string(before) + (handed ? "writers handed to" : "writers preferred") + after;
+}
 
 // What RwlockView in interpose/object.h is in production.
 template <class P>

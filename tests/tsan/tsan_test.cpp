@@ -226,7 +226,6 @@ class TestRw : public testing::RwDriver<P, Host> {
 
 // Writers count in plain variables that readers compare; some only try, some give up.
 void read_and_write(WaitMode mode, RwPreference preference, int threads) {
-  constexpr const char* kNames[] = {"", "writers handed to/", "writers preferred/"};
   const std::size_t reports_before = g_reports;
   g_budget = Budget{};
   g_budget.mode = mode;
@@ -258,7 +257,7 @@ void read_and_write(WaitMode mode, RwPreference preference, int threads) {
   long sum = 0;
   for (const long each : wrote) sum += each;
   for (const long each : torn) sum += each;  // then it cannot be the same
-  report(std::string("rwsem/") + kNames[static_cast<int>(preference)] +
+  report(std::string("rwsem/") + testing::kind_in_name(preference, "", "/") +
              modes[static_cast<int>(mode)] + "/" + std::to_string(threads) + " threads",
          sum == first && first == second && sum > 0, reports_before);
 }
