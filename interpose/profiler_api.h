@@ -9,7 +9,7 @@
 //      the recorder takes the blocker's stack. No stack is ever taken inside a critical section.
 //   3. After its wait the waiter calls wait_end() with what it measured; short waits are told of
 //      after the waiter has let go of the lock again, so that they cost the critical section
-//      nothing. Steps 2 and 3 may come in either order; the recorder joins them by ticket.
+//      nothing. A long one may still be drawn then, and its stack taken. Steps 2 and 3 may come in either order; the recorder joins them by ticket.
 // wait_end() is called for EVERY contended wait, sampled (ticket != 0) or not, so counts and total
 // times are exact.
 #pragma once
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-enum { RELOCK_PROFILER_VERSION = 3 };
+enum { RELOCK_PROFILER_VERSION = 4 };
 
 enum RelockObjectKind {
   RELOCK_KIND_MUTEX = 0,
@@ -78,6 +78,7 @@ struct RelockWaitEnd {
   uint8_t hand_off; /* RelockHandOff */
   uint8_t slept;
   uint8_t unreleased; /* no release will be reported for the ticket */
+  uint32_t chance;    /* with which it was drawn until now, as answered */
 };
 
 /* What the interposer tells the recorder when it opens it. Strings live as long as the process. */
@@ -133,8 +134,9 @@ struct RelockProfiler {
      in, and what can be found out about it is found out. */
   void (*prepare)(bool leaving);
   /* A waiter that has begun to wait is about to sleep: its wait will be a long one, and may be
-     drawn now. `chance` as answered by wait_begin. Returns the wait's ticket. */
-  uint32_t (*wait_sleeps)(const struct RelockWait* wait, uint32_t chance);
+     drawn now. *chance: with which it was drawn, as answered by wait_begin, and with this draw.
+     Returns the wait's ticket. */
+  uint32_t (*wait_sleeps)(const struct RelockWait* wait, uint32_t* chance);
   /* A seccomp filter comes into force: from here on nothing but futex may be called, with
      stacks_work also rt_sigprocmask and mmap. Holds for children as well. */
   void (*sandboxed)(bool stacks_work);

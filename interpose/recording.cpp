@@ -209,7 +209,7 @@ void RecordedWait::before_sleep(WaitObserver* self) {
   auto& wait = *static_cast<RecordedWait*>(self);
   wait.slept_ = true;
   tell_recorder([&](const RelockProfiler& recorder) {
-    wait.begun_.ticket = recorder.wait_sleeps(&wait.begun_, wait.chance_);
+    wait.begun_.ticket = recorder.wait_sleeps(&wait.begun_, &wait.chance_);
     if (g_runtime.options.log_interval_s != 0) {
       recorder.tick(static_cast<std::uint64_t>(LinuxPlatform::now_ns()));
     }
@@ -229,6 +229,7 @@ void RecordedWait::end(RelockWaitOutcome outcome, std::uint64_t acquisitions,
   end.hand_off = static_cast<std::uint8_t>(hand_off);
   end.slept = slept_ ? 1 : 0;
   end.unreleased = marked_ ? 0 : 1;
+  end.chance = chance_;
   if (marked_) {
     // Nobody has taken the mark: the lock became free before it was there, or without a release.
     std::uint32_t own = kKnown | begun_.ticket;

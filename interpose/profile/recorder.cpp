@@ -134,14 +134,14 @@ void note_first_wait(Header* header, const RelockWaitBegin& asked) {
 
 // Takes the waiter's stack. Returns the ticket.
 std::uint32_t sample_wait(Header* header, std::uint32_t lock, std::uint32_t weight,
-                          std::uint64_t now_ns) {
+                          std::uint64_t begin_ns, std::uint64_t now_ns) {
   LockRow& row = lock_row(header, lock);
   add(row.samples, std::uint64_t{1});
   raise_to(header->last_monotonic_ns, now_ns);
   const std::uint32_t stack = record_stack(header);
   std::uint32_t none = 0;
   if (stack != 0) exchange_if(row.first_stack, none, stack);
-  return begin_ticket(header, lock, stack, weight, now_ns);
+  return begin_ticket(header, lock, stack, weight, begin_ns);
 }
 
 RelockWait wait_begin(RelockWaitBegin* asked) {
@@ -170,10 +170,10 @@ RelockWait wait_begin(RelockWaitBegin* asked) {
   }
   asked->undrawn = draw.undrawn;
   asked->chance = draw.chance;
-  return {lock + 1, weight == 0 ? 0 : sample_wait(header, lock, weight, now_ns)};
+  return {lock + 1, weight == 0 ? 0 : sample_wait(header, lock, weight, now_ns, now_ns)};
 }
 
-std::uint32_t wait_sleeps(const RelockWait* wait, std::uint32_t chance) {
+std::uint32_t wait_sleeps(const RelockWait* wait, std::uint32_t* chance) {
   ErrnoKeeper keeper;
   RecordGuard guard;
   Header* header = current_header();
@@ -185,12 +185,12 @@ std::uint32_t wait_sleeps(const RelockWait* wait, std::uint32_t chance) {
   LockRow& row = lock_row(header, lock);
   bool drawn = wait->ticket != 0;
   const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
-  const std::uint32_t weight = draw_sleeper(header, row, now_ns, chance, &drawn);
+  const std::uint32_t weight = draw_again(header, predicted_sleep_ns(row), now_ns, chance, &drawn);
   if (wait->ticket != 0) {
     reweigh_ticket(header, wait->ticket, weight);
     return wait->ticket;
   }
-  return drawn ? sample_wait(header, lock, weight, now_ns) : 0;
+  return drawn ? sample_wait(header, lock, weight, now_ns, now_ns) : 0;
 }
 
 // The row that the wait began with, unless that was in another process's file.
@@ -201,13 +201,40 @@ std::uint32_t lock_of_wait(Header* header, const RelockWaitEnd& end) {
   return lock_to_count(header, end.object, end.kind);
 }
 
+constexpr std::uint64_t kDrawnAtEndNs = 50000;
+constexpr std::uint64_t kFarLonger = 8;
+
+// A wait that was far longer than could be expected (its owner or itself lost the CPU) would weigh
+// too much in a short profile, if it was drawn at all: it is drawn once more by how long it was.
+// So are others of which it will be known whom they waited for.
+void draw_ended(Header* header, std::uint32_t lock, RelockWaitEnd& end) {
+  if (end.wait_ns < kDrawnAtEndNs || end.chance == kCertain || read(host.stacks) == 0) return;
+  RecordGuard guard;
+  if (!guard.entered()) return;
+  bool drawn = end.wait.ticket != 0;
+  const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
+  const LockRow& row = lock_row(header, lock);
+  const std::uint64_t expected_ns =
+      end.slept != 0 ? predicted_sleep_ns(row) : predicted_wait_ns(row);
+  const bool blocker_known = read(row.released_ns) + end.wait_ns >= now_ns;
+  if (!blocker_known && end.wait_ns / kFarLonger < expected_ns) return;
+  const std::uint32_t weight = draw_again(header, end.wait_ns, now_ns, &end.chance, &drawn);
+  if (end.wait.ticket != 0) return reweigh_ticket(header, end.wait.ticket, weight);
+  if (!drawn) return;
+  end.wait.ticket = sample_wait(header, lock, weight, now_ns - end.wait_ns, now_ns);
+  end.unreleased = 1;
+}
+
 void wait_end(const RelockWaitEnd* told) {
   ErrnoKeeper keeper;
-  const RelockWaitEnd& end = *told;
+  RelockWaitEnd end = *told;
   Header* header = header_for_count();
   if (header == nullptr) return;
   const std::uint32_t lock = lock_of_wait(header, end);
-  if (lock != kNoRow) count_wait(header, lock, end);
+  if (lock != kNoRow) {
+    count_wait(header, lock, end);
+    draw_ended(header, lock, end);
+  }
   if (end.wait.ticket == 0) return;
   const bool expect_release = end.outcome == RELOCK_WAIT_ACQUIRED && end.unreleased == 0;
   end_ticket(header, end.wait.ticket, end.wait_ns, expect_release);

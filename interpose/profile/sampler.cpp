@@ -46,17 +46,15 @@ void start_window(std::uint64_t end_ns, std::uint64_t now_ns) {
   write(process->period_ns, offers <= wanted || wanted == 0 ? 0 : demand_ns / wanted);
 }
 
-// When the budget of a window runs out, the last eighth of it is drawn ever more sparsely, so that
-// the end of the window is represented too.
+// When the budget of a window runs out, the last quarter of it is drawn ever more sparsely, so that
+// the end of the window is represented too; by enough samples that none of them weighs too much.
 void note_taken(std::uint32_t taken, std::uint64_t predicted_ns) {
   const std::uint32_t budget = samples_per_window();
+  const std::uint32_t part = budget < 16 ? 1 : budget / 16;
   const std::uint32_t left = budget - taken;
-  for (std::uint32_t part = budget / 8; part > 0; part /= 2) {
-    if (left != part) continue;
-    const std::uint64_t period = read(process->period_ns);
-    write(process->period_ns, (period > predicted_ns ? period : predicted_ns) * 8);
-    return;
-  }
+  if (left % part != 0 || left / part < 1 || left / part > 4) return;
+  const std::uint64_t period = read(process->period_ns);
+  write(process->period_ns, (period > predicted_ns ? period : predicted_ns) * 4);
 }
 
 std::uint64_t within_bounds(std::uint64_t known_ns, std::uint64_t otherwise_ns) {
@@ -122,25 +120,25 @@ std::uint64_t predicted_wait_ns(const LockRow& lock) {
   return within_bounds(read(lock.expected_ns), kUnknownWaitNs);
 }
 
-std::uint32_t draw_sleeper(Header* header, const LockRow& lock, std::uint64_t now_ns,
-                           std::uint32_t chance, bool* drawn) {
+std::uint64_t predicted_sleep_ns(const LockRow& lock) {
+  return within_bounds(read(lock.expected_sleep_ns), kUnknownSleepNs);
+}
+
+std::uint32_t draw_again(Header* header, std::uint64_t wait_ns, std::uint64_t now_ns,
+                         std::uint32_t* chance, bool* drawn) {
   const std::uint64_t end_ns = read(process->window_end_ns);
   if (now_ns >= end_ns) start_window(end_ns, now_ns);
-  if (chance == kCertain) return kWeightOne;
-  const std::uint64_t predicted_ns = within_bounds(read(lock.expected_sleep_ns), kUnknownSleepNs);
+  if (*chance == kCertain) return kWeightOne;
   const std::uint64_t period_ns = read(process->period_ns);
-  double missed = 1;  // the chance not to be drawn now
-  if (predicted_ns >= period_ns) {
-    missed = 0;
-  } else {
-    missed = 1 - static_cast<double>(predicted_ns) / static_cast<double>(period_ns);
-  }
+  const double missed =  // the chance not to be drawn now
+      wait_ns >= period_ns ? 0 : 1 - static_cast<double>(wait_ns) / static_cast<double>(period_ns);
   if (!*drawn) {
     *drawn = static_cast<double>(random_number() >> 11) * 0x1p-53 >= missed;
-    if (*drawn) *drawn = take_from_budget(header, predicted_ns);
-    note_offers(header, predicted_ns, 1, *drawn ? -1 : 0);
+    if (*drawn) *drawn = take_from_budget(header, wait_ns);
+    note_offers(header, wait_ns, 1, *drawn ? -1 : 0);
   }
-  const double in_all = 1 - missed * (1 - static_cast<double>(chance) / kCertain);
+  const double in_all = 1 - missed * (1 - static_cast<double>(*chance) / kCertain);
+  *chance = static_cast<std::uint32_t>(in_all * kCertain);
   const double weight = kWeightOne / (in_all > 1e-6 ? in_all : 1e-6);
   return weight < kHeaviest ? static_cast<std::uint32_t>(weight) : kHeaviest;
 }

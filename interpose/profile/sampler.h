@@ -21,10 +21,14 @@ inline constexpr std::uint32_t kMostUndrawn = 32;
 std::uint32_t draw_sample(Header* header, std::uint64_t predicted_ns, std::uint64_t now_ns,
                           Draw& draw);
 
-// Decides about a wait that turns out to be one of those that sleep, after it had `chance` already.
-// *drawn: whether it was, and whether it is. Returns its weight, the inverse of its chance in all.
-std::uint32_t draw_sleeper(Header* header, const LockRow& lock, std::uint64_t now_ns,
-                           std::uint32_t chance, bool* drawn);
+// Decides about a wait of which more is known than when it began: that it will sleep, or how long it
+// was. *chance: with which it was drawn until now, and with this draw. *drawn: whether it was, and
+// whether it is. Returns its weight, the inverse of its chance.
+std::uint32_t draw_again(Header* header, std::uint64_t wait_ns, std::uint64_t now_ns,
+                         std::uint32_t* chance, bool* drawn);
+
+// The wait to expect of a waiter for the lock that is about to sleep: their mean so far.
+std::uint64_t predicted_sleep_ns(const LockRow& lock);
 
 // The wait to expect of a lock: its mean so far.
 std::uint64_t predicted_wait_ns(const LockRow& lock);

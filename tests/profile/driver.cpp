@@ -29,12 +29,16 @@ RelockProfiler recorder;
 
 std::uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
+// A clock that scenarios with waits of many lengths set themselves, so that they need not last.
+std::uint64_t simulated_ns = 1000000000;
+std::uint64_t simulated_clock_ns(int) { return simulated_ns; }
+
 const char* setting(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : otherwise;
 }
 
-int load(const char* plugin) {
+int load(const char* plugin, bool simulated) {
   void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     std::fprintf(stderr, "%s\n", dlerror());
@@ -52,6 +56,7 @@ int load(const char* plugin) {
   host.spin_lock_name = "ticket";
   host.rwlock_name = "glibc";
   host.wait_name = "adaptive";
+  if (simulated) host.clock_ns = simulated_clock_ns;
   return entry(&host, &recorder);
 }
 
@@ -108,6 +113,7 @@ void end_as(RelockWaitOutcome outcome, const void* lock, RelockObjectKind kind,
   end.acquisitions = taken;
   end.kind = static_cast<std::uint8_t>(kind);
   end.outcome = static_cast<std::uint8_t>(outcome);
+  end.chance = UINT32_MAX;  // what is drawn is the scenario's to say
   recorder.wait_end(&end);
 }
 void end(const void* lock, std::uint32_t ticket, std::uint64_t wait_ns, std::uint64_t taken) {
@@ -180,6 +186,41 @@ void many_threads() {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// A wait from its begin to its end, by the simulated clock.
+[[gnu::noinline]] void whole_wait(std::uint64_t wait_ns) {
+  RelockWaitBegin begin{&accounts_lock, nullptr, RELOCK_KIND_MUTEX, false, 0, 0};
+  RelockWaitEnd end{};
+  end.object = &accounts_lock;
+  end.wait = recorder.wait_begin(&begin);
+  end.chance = begin.chance;
+  end.wait_ns = wait_ns;
+  simulated_ns += wait_ns;
+  close_books(end.wait.ticket);
+  recorder.wait_end(&end);
+}
+
+}  // namespace
+
+extern "C" [[gnu::noinline]] void wait_evenly() {
+  whole_wait(20000);
+  STAYS_A_CALL;
+}
+extern "C" [[gnu::noinline]] void wait_unevenly(bool lengthy) {
+  whole_wait(lengthy ? 25000000 : 20000);
+  STAYS_A_CALL;
+}
+
+namespace {
+
+// Of two stacks that wait for 20 us, one waits for 25 ms each 1000th time: nobody can expect it.
+void uneven() {
+  constexpr int kRounds = 200000;
+  for (int i = 0; i < kRounds; ++i) {
+    wait_evenly();
+    wait_unevenly(i % 1000 == 0);
+  }
 }
 
 void handler(int) {
@@ -422,21 +463,14 @@ struct Scenario {
   const char* name;
   void (*run)();
 };
-constexpr Scenario kScenarios[] = {{"known", known_waits},
-                                   {"heap", heap_lock},
-                                   {"threads", many_threads},
-                                   {"signal", in_signal},
-                                   {"closed", closed_descriptors},
-                                   {"fork", forked},
-                                   {"walking", fork_while_walking},
-                                   {"kill", killed},
-                                   {"timing", timing},
-                                   {"nothing", [] {}},
-                                   {"odd", odd_frames},
-                                   {"jumped", jumped},
-                                   {"deep", deep},
-                                   {"coroutines", coroutines},
-                                   {"reload", reload},
+constexpr Scenario kScenarios[] = {{"known", known_waits},     {"heap", heap_lock},
+                                   {"threads", many_threads},  {"uneven", uneven},
+                                   {"signal", in_signal},      {"closed", closed_descriptors},
+                                   {"fork", forked},           {"walking", fork_while_walking},
+                                   {"kill", killed},           {"timing", timing},
+                                   {"nothing", [] {}},         {"odd", odd_frames},
+                                   {"jumped", jumped},         {"deep", deep},
+                                   {"coroutines", coroutines}, {"reload", reload},
                                    {"ticking", ticking}};
 
 }  // namespace
@@ -445,7 +479,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const int lowest_before = dup(0);
   close(lowest_before);
-  const int error = load(argv[1]);
+  const int error = load(argv[1], std::strcmp(argv[2], "uneven") == 0);
   const int lowest_after = dup(0);
   close(lowest_after);
   if (error != 0) {

@@ -114,9 +114,8 @@ many() {
   all=$(($(known wait_often wait_ns) + $(known wait_seldom wait_ns)))
   same "some waits were drawn, not all" "$enough" yes
   for waited in wait_often wait_seldom; do
-    # Lengths vary so much that the samples of a short run allow no narrower bound.
     near "share of $waited" "$(share "mutex hot_lock .* waiter [^ ]*$waited,")" \
-      "$(awk "BEGIN { print $(known "$waited" wait_ns) / $all }")" $([ -n "${SLOW:-}" ] && echo 5 || echo 10)
+      "$(awk "BEGIN { print $(known "$waited" wait_ns) / $all }")" 5
   done
 }
 

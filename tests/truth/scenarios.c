@@ -324,7 +324,7 @@ static void* many_thread(void* number) {
 }
 static void* many_watch(void* number) {
   if (number != NULL) return many_thread(number);
-  sleep_us(getenv("SLOW") != NULL && *getenv("SLOW") != '\0' ? 10000000 : 1500000);
+  sleep_us(getenv("SLOW") != NULL && *getenv("SLOW") != '\0' ? 10000000 : 2500000);
   __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
   return number;
 }
