@@ -9,7 +9,8 @@
 //      the recorder takes the blocker's stack. No stack is ever taken inside a critical section.
 //   3. After its wait the waiter calls wait_end() with what it measured; short waits are told of
 //      after the waiter has let go of the lock again, so that they cost the critical section
-//      nothing. A long one may still be drawn then, and its stack taken. Steps 2 and 3 may come in either order; the recorder joins them by ticket.
+//      nothing. A long one may still be drawn then, and its stack taken. Steps 2 and 3 may come in
+//      either order; the recorder joins them by ticket.
 // wait_end() is called for EVERY contended wait, sampled (ticket != 0) or not, so counts and total
 // times are exact.
 #pragma once

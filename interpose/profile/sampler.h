@@ -21,9 +21,9 @@ inline constexpr std::uint32_t kMostUndrawn = 32;
 std::uint32_t draw_sample(Header* header, std::uint64_t predicted_ns, std::uint64_t now_ns,
                           Draw& draw);
 
-// Decides about a wait of which more is known than when it began: that it will sleep, or how long it
-// was. *chance: with which it was drawn until now, and with this draw. *drawn: whether it was, and
-// whether it is. Returns its weight, the inverse of its chance.
+// Decides about a wait of which more is known than when it began: that it will sleep, or how long
+// it was. *chance: with which it was drawn until now, and with this draw. *drawn: whether it was,
+// and whether it is. Returns its weight, the inverse of its chance.
 std::uint32_t draw_again(Header* header, std::uint64_t wait_ns, std::uint64_t now_ns,
                          std::uint32_t* chance, bool* drawn);
 
