@@ -145,8 +145,10 @@ PROGRAMS = objdump:binutils go:golang-go clang++:clang sysbench:sysbench ruby:ru
   /usr/lib/debug/.build-id:libc6-dbg /usr/lib/python3/dist-packages/pyte/__init__.py:python3-pyte \
   redis-server:redis-server redis-benchmark:redis-tools stress-ng:stress-ng \
   $(MACHINE_LIB)/libjemalloc.so.2:libjemalloc2 $(MACHINE_LIB)/libtcmalloc_minimal.so.4:libtcmalloc-minimal4
+# Inside a function make 4.3 hands an escaped \# to the shell as it stands.
+hash := \#
 missing_tests = $(shell for p in $(PROGRAMS); do \
-  [ -e "$${p%:*}" ] || command -v "$${p%:*}" >/dev/null || echo "$${p\#*:}"; done)
+  [ -e "$${p%:*}" ] || command -v "$${p%:*}" >/dev/null || echo "$${p$(hash)*:}"; done)
 
 deps:
 	@tools/deps.sh $(sort $(missing_build))
