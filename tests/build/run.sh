@@ -4,7 +4,7 @@
 # strings. BUILD names the build folder.
 here=$(dirname "$(readlink -f "$0")")
 status=0
-for script in packages links exports counted incremental quiet unwind fast_path readme replay naps; do
+for script in packages links exports counted incremental quiet unwind fast_path readme replay naps runner; do
   bash "$here/$script.sh" || status=1
 done
 exit $status

@@ -7,6 +7,8 @@
 //
 //   CHECK_EQ(name, expr, expected)    an integer
 //   CHECK_TRUE(name, expr)            a condition
+//   CHECK_PROMISE(name, expr)         a condition that relock promises and the C library does not:
+//                                     holds by definition where nothing is preloaded
 //   CHECK_CALL(name, call, expected)  a pthread call: 0 or an error code; errno must stay untouched
 //   REPORT(name, value)               an integer that is compared with the bare run only
 //   return done();                    from main; `_exit(done())` in a forked child
@@ -35,6 +37,7 @@ enum { kErrnoSentinel = 4242 };
 #define CHECK_EQ(name, expr, expected) \
   check_equal((name), (long long)(expr), (long long)(expected), #expr, __FILE__, __LINE__)
 #define CHECK_TRUE(name, expr) check_true((name), (expr) ? 1 : 0, #expr, __FILE__, __LINE__)
+#define CHECK_PROMISE(name, expr) CHECK_TRUE(name, getenv("LD_PRELOAD") == NULL || (expr))
 #define CHECK_CALL(name, call, expected)                                                 \
   do {                                                                                   \
     errno = kErrnoSentinel;                                                              \
