@@ -13,9 +13,6 @@
 namespace relock {
 namespace {
 
-constexpr std::size_t kSpinRecords = 4096;
-SpinRecord g_spin_records[kSpinRecords];
-
 // Waits shorter than this are told of after the release.
 constexpr std::uint64_t kShortNs = 50000;
 
@@ -313,12 +310,14 @@ void ReportedRelease::report() const {
   }
 }
 
-SpinRecord* spin_record(const void* spinlock) {
+SpinRecord g_spin_records[1u << kSpinRecordBits];
+
+SpinRecord* find_spin_record(const void* spinlock) {
   constexpr std::size_t kProbes = 16;
   const auto address = reinterpret_cast<std::uintptr_t>(spinlock);
-  std::size_t index = (address >> 2) * 0x9e3779b97f4a7c15u >> 52;
-  for (std::size_t probe = 0; probe < kProbes; ++probe, index = (index + 1) % kSpinRecords) {
-    SpinRecord& record = g_spin_records[index % kSpinRecords];
+  std::size_t index = spin_record_place(spinlock);
+  for (std::size_t probe = 0; probe < kProbes; ++probe, ++index) {
+    SpinRecord& record = g_spin_records[index % (1u << kSpinRecordBits)];
     std::uintptr_t seen = __atomic_load_n(&record.address, __ATOMIC_RELAXED);
     if (seen == address) return &record;
     // Relaxed: an entry carries nothing but counters.

@@ -199,6 +199,20 @@ struct SpinRecord {
   LinuxAtomic32 mark;
   LinuxAtomic32 record;
 };
-SpinRecord* spin_record(const void* spinlock);
+inline constexpr unsigned kSpinRecordBits = 12;
+extern SpinRecord g_spin_records[1u << kSpinRecordBits];
+inline std::size_t spin_record_place(const void* spinlock) {
+  return (reinterpret_cast<std::uintptr_t>(spinlock) >> 2) * 0x9e3779b97f4a7c15u >>
+         (64 - kSpinRecordBits);
+}
+SpinRecord* find_spin_record(const void* spinlock);
+
+inline SpinRecord* spin_record(const void* spinlock) {
+  SpinRecord& first = g_spin_records[spin_record_place(spinlock)];
+  // Relaxed: an entry carries nothing but counters.
+  const std::uintptr_t seen = __atomic_load_n(&first.address, __ATOMIC_RELAXED);
+  if (likely(seen == reinterpret_cast<std::uintptr_t>(spinlock))) return &first;
+  return find_spin_record(spinlock);
+}
 
 }  // namespace relock

@@ -86,6 +86,12 @@ std::uint32_t count_acquisition(RwlockView rwlock, std::uint32_t* count) {
   constexpr bool kReads = kSide.kind == RELOCK_KIND_RWLOCK_READ;
   constexpr std::uint32_t kWrites = (1u << RwlockView::kWriteBits) - 1;
   const bool nodes = g_runtime.topology.nodes > 1;
+  if (kReads && likely(!nodes)) {  // what overflows falls off the word's end
+    const std::uint32_t before =
+        rwlock.record().fetch_add(RwlockView::kOneRead, MemoryOrder::kRelaxed);
+    *count = (before / RwlockView::kOneRead + 1) & ((1u << RwlockView::kReadBits) - 1);
+    return before;
+  }
   const std::uint32_t node = nodes ? own_node() & RwlockView::kNodeBits : 0;
   std::uint32_t seen = rwlock.record().load(MemoryOrder::kRelaxed);  // a count orders nothing
   std::uint32_t next;

@@ -24,7 +24,9 @@ Budget budget_for(const Options& options, const Topology& topology, WaitMode mod
   budget.look_pauses = options.look_pauses;
   budget.look_step = options.look_step;
   budget.promote_ns = options.promote_us * kNsPerUs;
+  budget.promotions_alone = options.promote_alone;
   budget.promoted_pauses = options.ask_pauses;
+  budget.asks_in_vain = options.asks_in_vain;
   budget.courtesy_ns = options.courtesy_us * kNsPerUs;
   budget.spin_before_nap_ns = static_cast<std::int64_t>(options.spin_before_nap_us * kNsPerUs);
   budget.nap_ns = options.nap_us * kNsPerUs;

@@ -46,7 +46,9 @@ TEST_CASE("waiting: each variable reaches its limit, in its unit", "[unit]") {
   CHECK(budget_with({{"RELOCK_LOOK_PAUSES", "12"}}).look_pauses == 12);
   CHECK(budget_with({{"RELOCK_LOOK_STEP", "13"}}).look_step == 13);
   CHECK(budget_with({{"RELOCK_PROMOTE_US", "14"}}).promote_ns == 14'000);
+  CHECK(budget_with({{"RELOCK_PROMOTE_ALONE", "3"}}).promotions_alone == 3);
   CHECK(budget_with({{"RELOCK_ASK_PAUSES", "15"}}).promoted_pauses == 15);
+  CHECK(budget_with({{"RELOCK_ASKS_IN_VAIN", "4"}}).asks_in_vain == 4);
   CHECK(budget_with({{"RELOCK_COURTESY_US", "16"}}).courtesy_ns == 16'000);
   CHECK(budget_with({{"RELOCK_SPIN_BEFORE_NAP_US", "17"}}).spin_before_nap_ns == 17'000);
   CHECK(budget_with({{"RELOCK_NAP_US", "18"}}).nap_ns == 18'000);
