@@ -18,12 +18,19 @@ namespace relock {
 
 struct SemaphoreParker {
   sem_t semaphore;
+  LinuxAtomic32 mark;  // recording.h: of this waiter alone; whoever wakes it takes its ticket
 
-  SemaphoreParker() { g_libc.sem_init(&semaphore, 0, 0); }
+  SemaphoreParker() {
+    g_libc.sem_init(&semaphore, 0, 0);
+    mark.store(kKnown, MemoryOrder::kRelaxed);  // published with the node (C1)
+  }
 
   // After the value is raised the semaphore's address may be used, its memory not: sem_post is made
   // so. Errors cannot occur.
-  void post() { g_libc.sem_post(&semaphore); }
+  void post() {
+    if (unlikely(g_runtime.recording)) take_woken(mark);
+    g_libc.sem_post(&semaphore);
+  }
 
   // 0, ETIMEDOUT or EINVAL. A cancellation point. Signal handlers do not end it.
   int wait(const Timeout* timeout) {
@@ -54,13 +61,18 @@ struct Wait {
   const void* site;  // where the program called
 };
 
+void hand_back(CondView cond, CondWaiter& node) {
+  Condition::hand_back(cond, node);
+  if (unlikely(g_runtime.recording)) report_woken();
+}
+
 // Runs while the thread is being cancelled, before the program's own handlers, which expect the
 // mutex to be held. A signal that had reached this waiter goes to the next one.
 void cancelled(void* argument) {
   Wait& wait = *static_cast<Wait*>(argument);
   if (!Condition::leave(wait.cond, *wait.node)) {
     (void)wait.node->parker.wait(nullptr);  // posted, or about to be; no longer cancellable
-    Condition::hand_back(wait.cond, *wait.node);
+    hand_back(wait.cond, *wait.node);
   }
   if (wait.record != nullptr) wait.record->end(RELOCK_WAIT_CANCELLED);
   (void)mutex_reacquire_after_wait(wait.mutex, wait.site);
@@ -88,7 +100,8 @@ int park(Wait& wait, const Timeout* timeout) {
 
 int wait_recorded(Wait& wait, const Timeout* timeout) {
   if (likely(!g_runtime.recording)) return park(wait, timeout);
-  RecordedWait record({wait.cond.address(), RELOCK_KIND_COND, nullptr, nullptr}, true);
+  RecordedWait record({wait.cond.address(), RELOCK_KIND_COND, &wait.node->parker.mark, nullptr},
+                      true);
   wait.record = &record;
   const int result = park(wait, timeout);
   record.end(result == 0 ? RELOCK_WAIT_ACQUIRED : RELOCK_WAIT_TIMED_OUT);
@@ -104,7 +117,7 @@ int wait_ours(CondView cond, pthread_mutex_t* mutex, const Timeout* timeout, con
   if (const int error = mutex_release_for_wait(mutex); error != 0) {
     if (!Condition::leave(cond, node)) {  // signalled meanwhile: the signal is not ours to take
       (void)node.parker.wait(nullptr);
-      Condition::hand_back(cond, node);
+      hand_back(cond, node);
     }
     return error;
   }
@@ -161,6 +174,10 @@ int wait_shared(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* tim
   return result == ETIMEDOUT && !last ? 0 : result;
 }
 
+void glibcs_cancelled(void* record) {
+  static_cast<RecordedWait*>(record)->end(RELOCK_WAIT_CANCELLED);
+}
+
 int wait_glibcs(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* timeout) {
   const auto wait = [&] {
     return timeout == nullptr
@@ -174,8 +191,13 @@ int wait_glibcs(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* tim
   const ReportedRelease told(mutex, records ? &view.mark() : nullptr,
                              records ? &view.record() : nullptr);
   told.report();
-  RecordedWait record({cond, RELOCK_KIND_COND, nullptr, nullptr}, true);
-  const int result = wait();
+  TableRecord* const known = table_record(cond);
+  RecordedWait record({cond, RELOCK_KIND_COND, known != nullptr ? &known->mark : nullptr, nullptr},
+                      true);
+  int result = 0;
+  pthread_cleanup_push(glibcs_cancelled, &record);
+  result = wait();
+  pthread_cleanup_pop(0);
   record.end(result == ETIMEDOUT ? RELOCK_WAIT_TIMED_OUT : RELOCK_WAIT_ACQUIRED);
   if (records) note_acquisition({mutex, RELOCK_KIND_MUTEX, &view.mark(), &view.record()});
   return result;
@@ -197,23 +219,36 @@ int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex, const Timeout* timeo
   return result;
 }
 
+// Wakes by glibc's own function. Whom is not known: the sampled waiter's ticket goes to the first.
+int wake_glibcs(pthread_cond_t* cond, int (*wake)(pthread_cond_t*)) {
+  if (likely(!g_runtime.recording)) return wake(cond);
+  TableRecord* const known = table_record(cond, false);
+  if (known != nullptr) take_woken(known->mark);
+  const int error = wake(cond);
+  report_woken();
+  return error;
+}
+
 int cond_signal(pthread_cond_t* cond) {
   const CondView view(cond);
-  if (cond_is_glibcs(view)) return real().pthread_cond_signal(cond);
+  if (cond_is_glibcs(view)) return wake_glibcs(cond, real().pthread_cond_signal);
   Condition::signal(view);
+  if (unlikely(g_runtime.recording)) report_woken();
   return 0;
 }
 
 int cond_broadcast(pthread_cond_t* cond) {
   const CondView view(cond);
-  if (cond_is_glibcs(view)) return real().pthread_cond_broadcast(cond);
+  if (cond_is_glibcs(view)) return wake_glibcs(cond, real().pthread_cond_broadcast);
   Condition::broadcast(view);
+  if (unlikely(g_runtime.recording)) report_woken();
   return 0;
 }
 
 int cond_destroy(pthread_cond_t* cond) {
   const CondView view(cond);
   if (unlikely(g_runtime.recording)) {
+    (void)forget_table_record(cond);
     report_destroy(cond, RELOCK_KIND_COND, 0);
   }
   if (cond_is_glibcs(view)) return real().pthread_cond_destroy(cond);
@@ -253,6 +288,7 @@ RELOCK_EXPORT(int, pthread_cond_init,
               (pthread_cond_t * cond, const pthread_condattr_t* attributes)) {
   const int error = relock::real().pthread_cond_init(cond, attributes);
   if (relock::unlikely(g_runtime.recording) && error == 0) {
+    (void)relock::forget_table_record(cond);
     relock::report_init(cond, RELOCK_KIND_COND, __builtin_return_address(0));
   }
   return error;

@@ -3,10 +3,12 @@
 //
 // How one contended wait is recorded:
 //   1. A thread that must wait calls wait_begin(). It learns the lock's row and, if the wait is
-//      drawn as a sample, a ticket; its stack has then been taken, while it waits.
-//   2. The interposer writes the ticket into the object's mark. The thread that releases the lock
-//      sees the mark before its release, clears it, and calls released(ticket) AFTER the release:
-//      the recorder takes the blocker's stack. No stack is ever taken inside a critical section.
+//      drawn as a sample, a ticket. The ticket has then been written into the object's mark and,
+//      after that, the waiter's stack been taken: many waits end sooner than a stack is taken.
+//   2. The thread that releases the lock sees the mark before its release, takes the ticket out of
+//      it, and calls released(ticket) AFTER the release: the recorder takes the blocker's stack. No
+//      stack is ever taken inside a critical section of a lock. (Whoever wakes the waiters of a
+//      condition variable calls woken() after it, and may hold their mutex.)
 //   3. After its wait the waiter calls wait_end() with what it measured; short waits are told of
 //      after the waiter has let go of the lock again, so that they cost the critical section
 //      nothing. A long one may still be drawn then, and its stack taken. Steps 2 and 3 may come in
@@ -22,7 +24,7 @@
 extern "C" {
 #endif
 
-enum { RELOCK_PROFILER_VERSION = 4 };
+enum { RELOCK_PROFILER_VERSION = 5 };
 
 enum RelockObjectKind {
   RELOCK_KIND_MUTEX = 0,
@@ -46,10 +48,12 @@ enum RelockHandOff {
   RELOCK_HANDOFF_ACROSS = 2
 };
 
-/* A wait that has begun. lock: the recorder's row + 1, 0 none. ticket: below 2^31, 0 not drawn. */
+/* A wait that has begun. lock: the recorder's row + 1, 0 none. ticket: below 2^31, 0 not drawn.
+   marked: 1 the ticket was written into the object's mark, 0 there is none or another's was. */
 struct RelockWait {
   uint32_t lock;
   uint32_t ticket;
+  uint32_t marked;
 };
 
 #define RELOCK_MARK_KNOWN 0x80000000u
@@ -57,8 +61,9 @@ struct RelockWait {
 /* What a waiter asks. */
 struct RelockWaitBegin {
   const void* object;
-  /* The object's word with RELOCK_MARK_KNOWN, or null. Whoever sets the bit is the first to wait
-     for the object since it was made: what was known of its address before is of another one. */
+  /* The object's word with RELOCK_MARK_KNOWN and, in its other bits, a sampled waiter's ticket or
+     0; or null. Whoever sets the bit is the first to wait for the object since it was made: what
+     was known of its address before is of another one. */
   uint32_t* mark;
   uint8_t kind; /* RelockObjectKind */
   bool again;   /* no wait for another object came since this thread asked last */
@@ -118,6 +123,8 @@ struct RelockProfiler {
   void (*wait_end)(const struct RelockWaitEnd* end);
   /* The thread that released a marked object, after the release; object may be gone. */
   void (*released)(uint32_t ticket);
+  /* The same of a thread that woke waiters of a condition variable. */
+  void (*woken)(const uint32_t* tickets, uint32_t count);
   /* A hold that was drawn, after the release. It stands for `weight` acquisitions. */
   void (*held)(const void* object, int kind, uint64_t hold_ns, uint32_t weight);
   /* Now and then: what the object's counter says, before it wraps around. */
@@ -135,9 +142,9 @@ struct RelockProfiler {
      in, and what can be found out about it is found out. */
   void (*prepare)(bool leaving);
   /* A waiter that has begun to wait is about to sleep: its wait will be a long one, and may be
-     drawn now. *chance: with which it was drawn, as answered by wait_begin, and with this draw.
-     Returns the wait's ticket. */
-  uint32_t (*wait_sleeps)(const struct RelockWait* wait, uint32_t* chance);
+     drawn now, and marked. *chance: with which it was drawn, as answered by wait_begin, and with
+     this draw. */
+  void (*wait_sleeps)(struct RelockWait* wait, uint32_t* mark, uint32_t* chance);
   /* A seccomp filter comes into force: from here on nothing but futex may be called, with
      stacks_work also rt_sigprocmask and mmap. Holds for children as well. */
   void (*sandboxed)(bool stacks_work);

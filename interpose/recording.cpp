@@ -19,7 +19,7 @@ constexpr std::uint64_t kShortNs = 50000;
 // The recorder lies beside this library.
 bool plugin_path(char* path, std::size_t size) {
   Dl_info self;
-  if (dladdr(reinterpret_cast<const void*>(&g_spin_records), &self) == 0) return false;
+  if (dladdr(reinterpret_cast<const void*>(&g_table_records), &self) == 0) return false;
   const char* slash = std::strrchr(self.dli_fname, '/');
   const std::size_t folder =
       slash == nullptr ? 0 : static_cast<std::size_t>(slash - self.dli_fname) + 1;
@@ -37,7 +37,7 @@ std::uint64_t acquisitions_of(const void* object, int kind) {
     case RELOCK_KIND_MUTEX:
       return MutexView(static_cast<pthread_mutex_t*>(address)).recorded_acquisitions();
     case RELOCK_KIND_SPIN: {
-      const SpinRecord* spin = spin_record(object);
+      const TableRecord* spin = table_record(object);
       return spin == nullptr ? 0 : acquisitions_in(spin->record.load(MemoryOrder::kRelaxed));
     }
     case RELOCK_KIND_RWLOCK_READ:
@@ -153,6 +153,11 @@ Hold take_hold(const void* object, const LinuxAtomic32* record) {
   return {};
 }
 
+// A lock that keeps records: the release that follows its short waits looks at what is due.
+bool is_told_late(const RecordedObject& object) {
+  return object.mark != nullptr && object.kind != RELOCK_KIND_COND;
+}
+
 // Whether it is the lock that this thread asked about last.
 bool is_asked_about(const RecordedObject& object) {
   return t_record.waited_for == object.address &&
@@ -178,40 +183,31 @@ RecordedWait::RecordedWait(const RecordedObject& object, bool blocks)
 }
 
 void RecordedWait::ask() {
-  LinuxAtomic32* const mark_cell = object_.mark;
-  RelockWaitBegin begin{object_.address,
-                        mark_cell != nullptr ? mark_cell->address() : nullptr,
-                        static_cast<std::uint8_t>(object_.kind),
-                        is_asked_about(object_),
-                        t_record.passed,
-                        0};
+  RelockWaitBegin begin{
+      object_.address,         mark(),          static_cast<std::uint8_t>(object_.kind),
+      is_asked_about(object_), t_record.passed, 0};
   tell_recorder([&](const RelockProfiler& recorder) { begun_ = recorder.wait_begin(&begin); });
-  t_record.waited_for = mark_cell != nullptr ? object_.address : nullptr;
+  t_record.waited_for = is_told_late(object_) ? object_.address : nullptr;
   t_record.kind = static_cast<std::uint32_t>(object_.kind);
   t_record.lock = begun_.lock;
   t_record.undrawn = begin.undrawn;
   t_record.chance = begin.chance;
   t_record.passed = 0;
-  mark();
 }
 
-// Leaves the ticket where the next release will find it. One waiter at a time can.
-void RecordedWait::mark() {
-  if (begun_.ticket == 0 || object_.mark == nullptr || marked_) return;
-  std::uint32_t none = kKnown;
-  marked_ = object_.mark->compare_exchange(none, kKnown | begun_.ticket, MemoryOrder::kRelaxed);
+std::uint32_t* RecordedWait::mark() const {
+  return object_.mark != nullptr ? object_.mark->address() : nullptr;
 }
 
 void RecordedWait::before_sleep(WaitObserver* self) {
   auto& wait = *static_cast<RecordedWait*>(self);
   wait.slept_ = true;
   tell_recorder([&](const RelockProfiler& recorder) {
-    wait.begun_.ticket = recorder.wait_sleeps(&wait.begun_, &wait.chance_);
+    recorder.wait_sleeps(&wait.begun_, wait.mark(), &wait.chance_);
     if (g_runtime.options.log_interval_s != 0) {
       recorder.tick(static_cast<std::uint64_t>(LinuxPlatform::now_ns()));
     }
   });
-  wait.mark();
 }
 
 void RecordedWait::end(RelockWaitOutcome outcome, std::uint64_t acquisitions,
@@ -225,14 +221,14 @@ void RecordedWait::end(RelockWaitOutcome outcome, std::uint64_t acquisitions,
   end.outcome = static_cast<std::uint8_t>(outcome);
   end.hand_off = static_cast<std::uint8_t>(hand_off);
   end.slept = slept_ ? 1 : 0;
-  end.unreleased = marked_ ? 0 : 1;
+  end.unreleased = begun_.marked != 0 ? 0 : 1;
   end.chance = chance_;
-  if (marked_) {
+  if (begun_.marked != 0) {
     // Nobody has taken the mark: the lock became free before it was there, or without a release.
     std::uint32_t own = kKnown | begun_.ticket;
     if (object_.mark->compare_exchange(own, kKnown, MemoryOrder::kRelaxed)) end.unreleased = 1;
   }
-  if (outcome == RELOCK_WAIT_ACQUIRED && end.wait_ns < kShortNs && object_.mark != nullptr) {
+  if (outcome == RELOCK_WAIT_ACQUIRED && end.wait_ns < kShortNs && is_told_late(object_)) {
     const RecordChange change;
     if (change.entered() && (t_record.due & kWaitDue) == 0) {
       t_record.wait = end;
@@ -290,9 +286,7 @@ void draw_hold(const void* object, RelockObjectKind kind, std::uint32_t count,
 
 ReportedRelease::ReportedRelease(const void* object, LinuxAtomic32* mark,
                                  const LinuxAtomic32* record) {
-  if (mark != nullptr && (mark->load(MemoryOrder::kRelaxed) & kTicketBits) != 0) {
-    ticket_ = mark->fetch_and(kKnown, MemoryOrder::kRelaxed) & kTicketBits;
-  }
+  if (mark != nullptr) ticket_ = take_ticket(*mark);
   if (t_record.due < kHoldDue) return;
   hold_ = take_hold(object, record);
   if (hold_.weight != 0) hold_ns_ = ticks_to_ns(hold_.since, ticks());
@@ -310,16 +304,26 @@ void ReportedRelease::report() const {
   }
 }
 
-SpinRecord g_spin_records[1u << kSpinRecordBits];
+// A copy is told: a signal handler may wake others meanwhile.
+void report_woken() {
+  const WokenTickets woken = t_record.woken;
+  t_record.woken.count = 0;
+  if (woken.count == 0) return;
+  tell_recorder(
+      [&](const RelockProfiler& recorder) { recorder.woken(woken.tickets, woken.count); });
+}
 
-SpinRecord* find_spin_record(const void* spinlock) {
+TableRecord g_table_records[1u << kTableBits];
+
+TableRecord* find_table_record(const void* object, bool make) {
   constexpr std::size_t kProbes = 16;
-  const auto address = reinterpret_cast<std::uintptr_t>(spinlock);
-  std::size_t index = spin_record_place(spinlock);
+  const auto address = reinterpret_cast<std::uintptr_t>(object);
+  std::size_t index = table_place(object);
   for (std::size_t probe = 0; probe < kProbes; ++probe, ++index) {
-    SpinRecord& record = g_spin_records[index % (1u << kSpinRecordBits)];
+    TableRecord& record = g_table_records[index % (1u << kTableBits)];
     std::uintptr_t seen = __atomic_load_n(&record.address, __ATOMIC_RELAXED);
     if (seen == address) return &record;
+    if (seen == 0 && !make) return nullptr;
     // Relaxed: an entry carries nothing but counters.
     if (seen == 0 && (__atomic_compare_exchange_n(&record.address, &seen, address, false,
                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
@@ -328,6 +332,13 @@ SpinRecord* find_spin_record(const void* spinlock) {
     }
   }
   return nullptr;
+}
+
+std::uint32_t forget_table_record(const void* object) {
+  TableRecord* const known = table_record(object, false);
+  if (known == nullptr) return 0;
+  known->mark.store(0, MemoryOrder::kRelaxed);
+  return known->record.exchange(0, MemoryOrder::kRelaxed);
 }
 
 void open_profiler() {

@@ -77,6 +77,13 @@ struct Hold {
 };
 inline constexpr int kHolds = 4;
 
+// Of waiters of a condition variable whom this thread has woken: it has to say so.
+struct WokenTickets {
+  static constexpr std::uint32_t kMost = 8;
+  std::uint32_t count;
+  std::uint32_t tickets[kMost];
+};
+
 struct ThreadRecord {
   std::uint32_t due;  // kWaitDue, kHoldDue << its place: what a release has to look at
   std::uint32_t changing;
@@ -90,6 +97,7 @@ struct ThreadRecord {
   std::int32_t until_hold;
   RelockWaitEnd wait;  // a short wait of which the recorder has not heard yet
   Hold holds[kHolds];
+  WokenTickets woken;
 };
 inline constexpr std::uint32_t kWaitDue = 1;
 inline constexpr std::uint32_t kHoldDue = 2;
@@ -99,6 +107,7 @@ extern __thread ThreadRecord t_record __attribute__((tls_model("initial-exec")))
 inline void forget_thread_record() {
   t_record.due = 0;
   t_record.waited_for = nullptr;
+  t_record.woken.count = 0;
 }
 
 // ---- a wait ----
@@ -119,13 +128,12 @@ class RecordedWait : public WaitObserver {
  private:
   static void before_sleep(WaitObserver* self);
   void ask();
-  void mark();
+  std::uint32_t* mark() const;
 
   RecordedObject object_;
-  RelockWait begun_{0, 0};
+  RelockWait begun_{0, 0, 0};
   std::uint32_t chance_;
   bool slept_ = false;
-  bool marked_ = false;
   std::uint64_t since_;  // ticks
 };
 
@@ -167,6 +175,23 @@ inline bool release_is_reported(const LinuxAtomic32& mark) {
   return (mark.load(MemoryOrder::kRelaxed) & kTicketBits) != 0 || t_record.due != 0;
 }
 
+// Takes the ticket of a sampled waiter out of the mark: 0 if there is none. Relaxed: the ticket is
+// a number, and the row that it stands for was published.
+inline std::uint32_t take_ticket(LinuxAtomic32& mark) {
+  if (likely((mark.load(MemoryOrder::kRelaxed) & kTicketBits) == 0)) return 0;
+  return mark.fetch_and(kKnown, MemoryOrder::kRelaxed) & kTicketBits;
+}
+
+// Before a waiter of a condition variable is woken, whose mark may be gone afterwards; and when all
+// have been.
+inline void take_woken(LinuxAtomic32& mark) {
+  WokenTickets& woken = t_record.woken;
+  if (woken.count == WokenTickets::kMost) return;
+  const std::uint32_t ticket = take_ticket(mark);
+  if (unlikely(ticket != 0)) woken.tickets[woken.count++] = ticket;
+}
+void report_woken();
+
 // What is to be told after a release, found before it. `mark` and `record` may be null.
 class ReportedRelease {
  public:
@@ -192,27 +217,29 @@ inline void report_destroy(const void* object, RelockObjectKind kind, std::uint6
       [=](const RelockProfiler& recorder) { recorder.object_destroy(object, kind, acquisitions); });
 }
 
-// A 4-byte spinlock has no room for a mark and a record: they live in a table hashed by address,
-// where the first lock to claim an entry keeps it. Null when the table is full.
-struct SpinRecord {
+// A 4-byte spinlock has no room for a mark and a record, and the C library's own condition
+// variables have none for a mark: they live in a table hashed by address, where the first object to
+// claim an entry keeps it. Null when the table is full.
+struct TableRecord {
   std::uintptr_t address;
   LinuxAtomic32 mark;
   LinuxAtomic32 record;
 };
-inline constexpr unsigned kSpinRecordBits = 12;
-extern SpinRecord g_spin_records[1u << kSpinRecordBits];
-inline std::size_t spin_record_place(const void* spinlock) {
-  return (reinterpret_cast<std::uintptr_t>(spinlock) >> 2) * 0x9e3779b97f4a7c15u >>
-         (64 - kSpinRecordBits);
+inline constexpr unsigned kTableBits = 12;
+extern TableRecord g_table_records[1u << kTableBits];
+inline std::size_t table_place(const void* object) {
+  return (reinterpret_cast<std::uintptr_t>(object) >> 2) * 0x9e3779b97f4a7c15u >> (64 - kTableBits);
 }
-SpinRecord* find_spin_record(const void* spinlock);
+TableRecord* find_table_record(const void* object, bool make);
 
-inline SpinRecord* spin_record(const void* spinlock) {
-  SpinRecord& first = g_spin_records[spin_record_place(spinlock)];
+inline TableRecord* table_record(const void* object, bool make = true) {
+  TableRecord& first = g_table_records[table_place(object)];
   // Relaxed: an entry carries nothing but counters.
   const std::uintptr_t seen = __atomic_load_n(&first.address, __ATOMIC_RELAXED);
-  if (likely(seen == reinterpret_cast<std::uintptr_t>(spinlock))) return &first;
-  return find_spin_record(spinlock);
+  if (likely(seen == reinterpret_cast<std::uintptr_t>(object))) return &first;
+  return find_table_record(object, make);
 }
+// For the next object at the address. Returns the record of this one.
+std::uint32_t forget_table_record(const void* object);
 
 }  // namespace relock

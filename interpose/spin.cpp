@@ -33,22 +33,14 @@ inline SpinService service_of(const LinuxAtomic32& word) {
   return ruled_spin(&word);
 }
 
-RecordedObject recorded(const void* address, SpinRecord* spin) {
+RecordedObject recorded(const void* address, TableRecord* spin) {
   return {address, RELOCK_KIND_SPIN, spin == nullptr ? nullptr : &spin->mark,
           spin == nullptr ? nullptr : &spin->record};
 }
 
-// For the next lock at the address. Returns the record of this one.
-std::uint32_t forget_records(const void* address) {
-  SpinRecord* const spin = spin_record(address);
-  if (spin == nullptr) return 0;
-  spin->mark.store(0, MemoryOrder::kRelaxed);
-  return spin->record.exchange(0, MemoryOrder::kRelaxed);
-}
-
 int lock_recorded(pthread_spinlock_t* lock, bool ours) {
   const auto address = const_cast<const int*>(lock);
-  const RecordedObject object = recorded(address, spin_record(address));
+  const RecordedObject object = recorded(address, table_record(address));
   const bool free = ours ? take_free(word_of(lock)) : real().pthread_spin_trylock(lock) == 0;
   if (!free) {
     RecordedWait wait(object, false);
@@ -84,7 +76,7 @@ __attribute__((noinline)) int trylock_any(pthread_spinlock_t* lock) {
       ours ? service_of(word).backend->try_lock(word) : real().pthread_spin_trylock(lock) == 0;
   if (unlikely(g_runtime.recording)) {
     const auto address = const_cast<const int*>(lock);
-    SpinRecord* const spin = spin_record(address);
+    TableRecord* const spin = table_record(address);
     if (!taken) {
       report_try_failed(address, RELOCK_KIND_SPIN);
     } else if (spin != nullptr) {
@@ -104,7 +96,7 @@ int unlock_word(pthread_spinlock_t* lock) {
 __attribute__((noinline)) int unlock_any(pthread_spinlock_t* lock) {
   if (likely(!g_runtime.recording)) return unlock_word(lock);
   const auto address = const_cast<const int*>(lock);
-  SpinRecord* const spin = spin_record(address);
+  TableRecord* const spin = table_record(address);
   if (spin == nullptr || likely(!release_is_reported(spin->mark))) return unlock_word(lock);
   const ReportedRelease told(address, &spin->mark, &spin->record);
   const int error = unlock_word(lock);
@@ -155,7 +147,7 @@ RELOCK_EXPORT(int, pthread_spin_unlock, (pthread_spinlock_t * lock)) {
 RELOCK_EXPORT(int, pthread_spin_init, (pthread_spinlock_t * lock, int shared)) {
   if (relock::unlikely(g_runtime.recording)) {
     const auto address = const_cast<const int*>(lock);
-    (void)relock::forget_records(address);
+    (void)relock::forget_table_record(address);
     relock::report_init(address, RELOCK_KIND_SPIN, __builtin_return_address(0));
   }
   const bool glibcs = relock::likely(!g_runtime.spins_ruled)
@@ -172,7 +164,7 @@ RELOCK_EXPORT(int, pthread_spin_destroy, (pthread_spinlock_t * lock)) {
   if (relock::unlikely(g_runtime.recording)) {
     const auto address = const_cast<const int*>(lock);
     relock::report_destroy(address, RELOCK_KIND_SPIN,
-                           relock::acquisitions_in(relock::forget_records(address)));
+                           relock::acquisitions_in(relock::forget_table_record(address)));
   }
   return relock::real().pthread_spin_destroy(lock);
 }

@@ -132,16 +132,27 @@ void note_first_wait(Header* header, const RelockWaitBegin& asked) {
   if (waited_for && (before & RELOCK_MARK_KNOWN) == 0) retire_lock(lock_row(header, known), 0);
 }
 
-// Takes the waiter's stack. Returns the ticket.
-std::uint32_t sample_wait(Header* header, std::uint32_t lock, std::uint32_t weight,
-                          std::uint64_t begin_ns, std::uint64_t now_ns) {
-  LockRow& row = lock_row(header, lock);
+// Leaves the ticket where the next release will find it. One waiter at a time can.
+void mark(RelockWait& wait, std::uint32_t* cell) {
+  std::uint32_t none = RELOCK_MARK_KNOWN;
+  if (wait.ticket == 0 || wait.marked != 0 || cell == nullptr) return;
+  // Whoever takes it out needs nothing but the number: its row was published by begin_ticket.
+  wait.marked = exchange_if(*cell, none, RELOCK_MARK_KNOWN | wait.ticket) ? 1 : 0;
+}
+
+// Draws a ticket, leaves it for the releaser, and takes the waiter's stack: in this order, or else
+// the releaser of a short wait would be gone before it could be found.
+void sample_wait(Header* header, RelockWait& wait, std::uint32_t* mark_cell, std::uint32_t weight,
+                 std::uint64_t begin_ns, std::uint64_t now_ns) {
+  LockRow& row = lock_row(header, wait.lock - 1);
   add(row.samples, std::uint64_t{1});
   raise_to(header->last_monotonic_ns, now_ns);
+  wait.ticket = begin_ticket(header, wait.lock - 1, weight, begin_ns);
+  mark(wait, mark_cell);
   const std::uint32_t stack = record_stack(header);
+  set_waiter_stack(header, wait.ticket, stack);
   std::uint32_t none = 0;
   if (stack != 0) exchange_if(row.first_stack, none, stack);
-  return begin_ticket(header, lock, stack, weight, begin_ns);
 }
 
 RelockWait wait_begin(RelockWaitBegin* asked) {
@@ -152,13 +163,13 @@ RelockWait wait_begin(RelockWaitBegin* asked) {
   asked->chance = kCertain;
   if (!guard.entered()) {
     if (Header* header = current_header()) drop(header, kDropNested);
-    return {0, 0};
+    return {};
   }
   Header* header = header_made();
-  if (header == nullptr) return {0, 0};
+  if (header == nullptr) return {};
   note_first_wait(header, *asked);
   const std::uint32_t lock = lock_for_wait(header, asked->object, asked->kind, true);
-  if (lock == kNoRow) return {0, 0};
+  if (lock == kNoRow) return {};
   const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
   count_threads(header, now_ns, false);
   LockRow& row = lock_row(header, lock);
@@ -170,27 +181,29 @@ RelockWait wait_begin(RelockWaitBegin* asked) {
   }
   asked->undrawn = draw.undrawn;
   asked->chance = draw.chance;
-  return {lock + 1, weight == 0 ? 0 : sample_wait(header, lock, weight, now_ns, now_ns)};
+  RelockWait wait{lock + 1, 0, 0};
+  if (weight != 0) sample_wait(header, wait, asked->mark, weight, now_ns, now_ns);
+  return wait;
 }
 
-std::uint32_t wait_sleeps(const RelockWait* wait, std::uint32_t* chance) {
+void wait_sleeps(RelockWait* wait, std::uint32_t* mark_cell, std::uint32_t* chance) {
   ErrnoKeeper keeper;
   RecordGuard guard;
   Header* header = current_header();
   const std::uint32_t lock = wait->lock - 1;
   if (header == nullptr || wait->lock == 0 || lock >= kLockRows || !guard.entered() ||
       read(host.stacks) == 0) {
-    return wait->ticket;
+    return;
   }
-  LockRow& row = lock_row(header, lock);
+  const LockRow& row = lock_row(header, lock);
   bool drawn = wait->ticket != 0;
   const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
   const std::uint32_t weight = draw_again(header, predicted_sleep_ns(row), now_ns, chance, &drawn);
   if (wait->ticket != 0) {
     reweigh_ticket(header, wait->ticket, weight);
-    return wait->ticket;
+    return mark(*wait, mark_cell);
   }
-  return drawn ? sample_wait(header, lock, weight, now_ns, now_ns) : 0;
+  if (drawn) sample_wait(header, *wait, mark_cell, weight, now_ns, now_ns);
 }
 
 // The row that the wait began with, unless that was in another process's file.
@@ -221,7 +234,8 @@ void draw_ended(Header* header, std::uint32_t lock, RelockWaitEnd& end) {
   const std::uint32_t weight = draw_again(header, end.wait_ns, now_ns, &end.chance, &drawn);
   if (end.wait.ticket != 0) return reweigh_ticket(header, end.wait.ticket, weight);
   if (!drawn) return;
-  end.wait.ticket = sample_wait(header, lock, weight, now_ns - end.wait_ns, now_ns);
+  end.wait.lock = lock + 1;
+  sample_wait(header, end.wait, nullptr, weight, now_ns - end.wait_ns, now_ns);
   end.unreleased = 1;
 }
 
@@ -249,6 +263,22 @@ void released(std::uint32_t ticket) {
   if (read(host.stacks) == 0 || !claim_release(header, ticket)) return;
   const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
   release_ticket(header, ticket, record_stack(header), now_ns);
+}
+
+void woken(const std::uint32_t* tickets, std::uint32_t count) {
+  ErrnoKeeper keeper;
+  Header* header = current_header();
+  if (header == nullptr) return;
+  RecordGuard guard;
+  if (!guard.entered()) return drop(header, kDropNested);
+  if (read(host.stacks) == 0) return;
+  const std::uint64_t now_ns = host.clock_ns(CLOCK_MONOTONIC);
+  std::uint32_t stack = 0;  // one for all
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!claim_release(header, tickets[i])) continue;
+    if (stack == 0) stack = record_stack(header);
+    release_ticket(header, tickets[i], stack, now_ns);
+  }
 }
 
 void held(const void* object, int kind, std::uint64_t hold_ns, std::uint32_t weight) {
@@ -394,6 +424,7 @@ int start_recorder(const RelockHost& given, const void* caller, RelockProfiler* 
                wait_begin,
                wait_end,
                released,
+               woken,
                held,
                counted,
                try_failed,

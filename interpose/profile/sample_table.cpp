@@ -65,6 +65,14 @@ bool same_generation(std::uint64_t state, std::uint32_t ticket) {
   return (static_cast<std::uint32_t>(state >> 8) & kGenerationMask) == ticket >> kSlotBits;
 }
 
+// Its waiter's until it ends: nobody moves it before, and whoever does reads it after end_ticket.
+TicketRow* row_of_waiter(Header* header, std::uint32_t ticket) {
+  if (ticket == 0) return nullptr;
+  TicketRow& row = ticket_row(header, ticket);
+  const std::uint64_t state = read_acquire(row.state);  // pairs with begin_ticket
+  return (state & kTicketBegun) != 0 && same_generation(state, ticket) ? &row : nullptr;
+}
+
 // Of a wait whose own release was not reported (another waiter's mark was in the object): the
 // latest release of the lock that was, if it came while this one waited.
 std::uint32_t release_seen_by_others(Header* header, const TicketRow& row) {
@@ -112,8 +120,8 @@ std::uint32_t intern_stack(Header* header, const std::uint64_t* frames, std::uin
   return 0;
 }
 
-std::uint32_t begin_ticket(Header* header, std::uint32_t lock, std::uint32_t waiter_stack,
-                           std::uint32_t weight, std::uint64_t now_ns) {
+std::uint32_t begin_ticket(Header* header, std::uint32_t lock, std::uint32_t weight,
+                           std::uint64_t now_ns) {
   auto* table = rows<TicketRow>(header, kSectionTickets);
   for (std::uint32_t attempt = 0; attempt < kSlotTries; ++attempt) {
     const std::uint32_t next = __atomic_fetch_add(&process->next_ticket, 1u, __ATOMIC_RELAXED);
@@ -131,7 +139,7 @@ std::uint32_t begin_ticket(Header* header, std::uint32_t lock, std::uint32_t wai
     const std::uint64_t base = std::uint64_t{generation} << 8;
     if (!exchange_if(row.state, state, base | kTicketClaimed)) continue;
     row.lock = lock;
-    row.waiter_stack = waiter_stack;
+    row.waiter_stack = 0;
     row.blocker_stack = 0;
     row.weight = weight;
     row.begin_ns = now_ns;
@@ -143,11 +151,12 @@ std::uint32_t begin_ticket(Header* header, std::uint32_t lock, std::uint32_t wai
   return 0;
 }
 
+void set_waiter_stack(Header* header, std::uint32_t ticket, std::uint32_t stack) {
+  if (TicketRow* row = row_of_waiter(header, ticket)) write(row->waiter_stack, stack);
+}
+
 void reweigh_ticket(Header* header, std::uint32_t ticket, std::uint32_t weight) {
-  TicketRow& row = ticket_row(header, ticket);
-  const std::uint64_t state = read_acquire(row.state);  // pairs with begin_ticket
-  // Its waiter's until it ends: nobody moves it before.
-  if ((state & kTicketBegun) != 0 && same_generation(state, ticket)) write(row.weight, weight);
+  if (TicketRow* row = row_of_waiter(header, ticket)) write(row->weight, weight);
 }
 
 bool claim_release(Header* header, std::uint32_t ticket) {

@@ -53,8 +53,10 @@ std::uint32_t intern_stack(Header* header, const std::uint64_t* frames, std::uin
 // ---- tickets ----
 
 // A ticket for a sampled wait, never 0 but when the table is full (counted).
-std::uint32_t begin_ticket(Header* header, std::uint32_t lock, std::uint32_t waiter_stack,
-                           std::uint32_t weight, std::uint64_t now_ns);
+std::uint32_t begin_ticket(Header* header, std::uint32_t lock, std::uint32_t weight,
+                           std::uint64_t now_ns);
+// By the waiter, before it ends the ticket.
+void set_waiter_stack(Header* header, std::uint32_t ticket, std::uint32_t stack);
 void reweigh_ticket(Header* header, std::uint32_t ticket, std::uint32_t weight);
 // Whether the ticket is still of use to its releaser; if so the caller takes a stack and calls
 // release_ticket.

@@ -49,8 +49,8 @@ void fill(ProfileBuilder& builder) {
     row.hold_histogram[9] = row.hold_histogram[10] = 1;
     row.handoffs_within = 4;
   }
-  begin_ticket(header, builder.lock(0x7000), stacks[0], kWeightOne, 5);
-  const std::uint32_t ended = begin_ticket(header, builder.lock(0x7000), stacks[1], kWeightOne, 5);
+  begin_wait(header, builder.lock(0x7000), stacks[0], kWeightOne, 5);
+  const std::uint32_t ended = begin_wait(header, builder.lock(0x7000), stacks[1], kWeightOne, 5);
   end_ticket(header, ended, 700, true);
 }
 

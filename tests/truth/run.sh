@@ -101,6 +101,14 @@ pingpong() {
   near "wait time" "$(field '^lock cond turn_changed' wait_ns)" "$(known wait_for_turn wait_ns)" 5
   near "waits" "$(field '^lock cond turn_changed' waits)" "$(known wait_for_turn waits)" 0
   near "in one function" "$(share 'cond turn_changed .* waiter [^ ]*wait_for_turn,')" 1 1
+  near "woken by the function that signals" \
+    "$(share 'cond turn_changed .* waiter [^ ]*wait_for_turn,.* blocker [^ ]*give_turn,')" 1 2
+}
+crowd() {
+  record "$1" crowd || return
+  near "wait time" "$(field '^lock cond turn_changed' wait_ns)" "$(known wait_at_gate wait_ns)" 5
+  near "woken by the function that broadcasts" \
+    "$(share 'cond turn_changed .* waiter [^ ]*wait_at_gate,.* blocker [^ ]*open_gate,')" 1 2
 }
 # Far more waits than stacks may be taken at the default rate: what is scaled back is right.
 many() {
@@ -120,7 +128,7 @@ many() {
 }
 
 for lock in ${LOCKS:-glibc tas ticket cna}; do
-  for scenario in ${SCENARIOS:-hot split blocker convoy storm pingpong}; do $scenario "$lock"; done
+  for scenario in ${SCENARIOS:-hot split blocker convoy storm pingpong crowd}; do $scenario "$lock"; done
 done
 # With glibc's lock two CPUs do not wait often enough for this.
 if [ -z "${SCENARIOS:-}" ]; then

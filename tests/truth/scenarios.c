@@ -278,6 +278,13 @@ OUTSIDE void wait_for_turn(int me) {
   }
   STAYS_A_CALL(12);
 }
+OUTSIDE void give_turn(void) {
+  pthread_mutex_lock(&cold_lock);
+  ++turn;
+  pthread_cond_signal(&turn_changed);
+  pthread_mutex_unlock(&cold_lock);
+  STAYS_A_CALL(15);
+}
 static void* pingpong_thread(void* number) {
   const int me = (int)(intptr_t)number;
   for (int i = 0; i < kTurns; ++i) {
@@ -285,16 +292,52 @@ static void* pingpong_thread(void* number) {
     wait_for_turn(me);
     pthread_mutex_unlock(&cold_lock);
     sleep_us(kTurnUs);
-    pthread_mutex_lock(&cold_lock);
-    ++turn;
-    pthread_cond_signal(&turn_changed);
-    pthread_mutex_unlock(&cold_lock);
+    give_turn();
   }
   return number;
 }
 static void run_pingpong(void) {
   on_threads(2, pingpong_thread);
   print_waited("wait_for_turn", &turns);
+}
+
+// ---- a crowd that one thread wakes all at once -------------------------------------------------
+
+enum { kCrowd = 6, kGates = 50 };
+static Waited crowd;
+static int gates_opened;
+
+OUTSIDE void wait_at_gate(int gate) {
+  pthread_mutex_lock(&cold_lock);
+  while (gates_opened <= gate) {
+    const uint64_t start = now_ns();
+    pthread_cond_wait(&turn_changed, &cold_lock);
+    add_wait(&crowd, now_ns() - start);
+  }
+  pthread_mutex_unlock(&cold_lock);
+  STAYS_A_CALL(16);
+}
+OUTSIDE void open_gate(void) {
+  pthread_mutex_lock(&cold_lock);
+  ++gates_opened;
+  pthread_cond_broadcast(&turn_changed);
+  pthread_mutex_unlock(&cold_lock);
+  STAYS_A_CALL(17);
+}
+static void* crowd_thread(void* number) {
+  for (int gate = 0; gate < kGates; ++gate) {
+    if (number != NULL) {
+      wait_at_gate(gate);
+    } else {
+      sleep_us(2000);
+      open_gate();
+    }
+  }
+  return number;
+}
+static void run_crowd(void) {
+  on_threads(kCrowd + 1, crowd_thread);
+  print_waited("wait_at_gate", &crowd);
 }
 
 // ---- more waits than stacks may be taken -------------------------------------------------------
@@ -339,7 +382,7 @@ static const struct {
   void (*run)(void);
 } kScenarios[] = {{"hot", run_hot},       {"split", run_split}, {"blocker", run_blocker},
                   {"convoy", run_convoy}, {"storm", run_storm}, {"pingpong", run_pingpong},
-                  {"many", run_many}};
+                  {"crowd", run_crowd},   {"many", run_many}};
 
 int main(int argc, char** argv) {
   for (unsigned i = 0; argc == 2 && i < sizeof kScenarios / sizeof *kScenarios; ++i) {

@@ -10,6 +10,14 @@
 
 namespace relock::profile {
 
+// A sampled wait whose waiter's stack has been taken.
+inline std::uint32_t begin_wait(Header* header, std::uint32_t lock, std::uint32_t waiter_stack,
+                                std::uint32_t weight, std::uint64_t now_ns) {
+  const std::uint32_t ticket = begin_ticket(header, lock, weight, now_ns);
+  set_waiter_stack(header, ticket, waiter_stack);
+  return ticket;
+}
+
 class ProfileBuilder {
  public:
   ProfileBuilder() : header_(static_cast<Header*>(std::aligned_alloc(4096, kFileBytes))) {
@@ -45,7 +53,7 @@ class ProfileBuilder {
   }
   // A sampled wait, counted in the lock as well.
   void wait(std::uint32_t row, std::uint32_t waiter, std::uint32_t blocker, std::uint64_t wait_ns) {
-    const std::uint32_t ticket = begin_ticket(header_, row, waiter, kWeightOne, 1);
+    const std::uint32_t ticket = begin_wait(header_, row, waiter, kWeightOne, 1);
     if (claim_release(header_, ticket)) release_ticket(header_, ticket, blocker, 1);
     LockRow& lock = lock_row(header_, row);
     if (lock.first_stack == 0) lock.first_stack = waiter;

@@ -22,7 +22,7 @@ void fill(ProfileBuilder& builder) {
     const std::uint32_t lock = builder.lock(0x7000 + i * 64, static_cast<int>(i % 5));
     builder.wait(lock, waiter, i % 2 == 0 ? blocker : 0, 1000 * (i + 1));
   }
-  begin_ticket(builder.header(), builder.lock(0x7000), waiter, kWeightOne, 5);
+  begin_wait(builder.header(), builder.lock(0x7000), waiter, kWeightOne, 5);
   builder.module(0, 0x1000, 0x5000, "/nowhere/libserver.so");
 }
 
@@ -79,9 +79,9 @@ TEST_CASE("a wait without its release, and one under way, are read from the tick
   ProfileBuilder builder;
   const std::uint32_t waiter = builder.stack({0x10});
   const std::uint32_t lock = builder.lock(0x5000);
-  const std::uint32_t ended = begin_ticket(builder.header(), lock, waiter, kWeightOne * 2, 1);
+  const std::uint32_t ended = begin_wait(builder.header(), lock, waiter, kWeightOne * 2, 1);
   end_ticket(builder.header(), ended, 400, true);
-  begin_ticket(builder.header(), lock, waiter, kWeightOne, 1);
+  begin_wait(builder.header(), lock, waiter, kWeightOne, 1);
   Profile profile;
   REQUIRE(profile.parse(builder.bytes()) == "");
   const LockProfile& read = profile.locks()[0];

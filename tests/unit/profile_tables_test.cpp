@@ -166,7 +166,7 @@ TEST_CASE("a wait and its release are joined in either order") {
   const std::uint32_t blocker = builder.stack({2});
   const std::uint64_t joined = pair_key(lock, waiter, blocker);
 
-  const std::uint32_t first = begin_ticket(header, lock, waiter, kWeightOne, 1);
+  const std::uint32_t first = begin_wait(header, lock, waiter, kWeightOne, 1);
   REQUIRE(claim_release(header, first));
   CHECK_FALSE(claim_release(header, first));  // a second release of one ticket is nobody's
   release_ticket(header, first, blocker, 1);
@@ -174,7 +174,7 @@ TEST_CASE("a wait and its release are joined in either order") {
   end_ticket(header, first, 10, true);
   CHECK(pair_samples(builder, joined) == 1);
 
-  const std::uint32_t second = begin_ticket(header, lock, waiter, kWeightOne, 1);
+  const std::uint32_t second = begin_wait(header, lock, waiter, kWeightOne, 1);
   CHECK(second != first);
   end_ticket(header, second, 10, true);
   CHECK(pair_samples(builder, joined) == 1);
@@ -187,10 +187,10 @@ TEST_CASE("a wait and its release are joined in either order") {
   CHECK(pair_samples(builder, joined) == 2);
 
   // Its own release was not reported: another that came while it waited explains it, or none.
-  const std::uint32_t unmarked = begin_ticket(header, lock, waiter, kWeightOne, 1);
+  const std::uint32_t unmarked = begin_wait(header, lock, waiter, kWeightOne, 1);
   end_ticket(header, unmarked, 10, false);
   CHECK(pair_samples(builder, joined) == 3);
-  const std::uint32_t timed_out = begin_ticket(header, lock, waiter, kWeightOne, 1000000);
+  const std::uint32_t timed_out = begin_wait(header, lock, waiter, kWeightOne, 1000000);
   end_ticket(header, timed_out, 10, false);
   CHECK(pair_samples(builder, pair_key(lock, waiter, 0)) == 1);
 }
@@ -202,7 +202,7 @@ TEST_CASE("tickets whose release never comes are settled and their places used a
   const std::uint32_t waiter = builder.stack({1});
   constexpr std::uint32_t kWaits = kTicketRows * 3;
   for (std::uint32_t i = 0; i < kWaits; ++i) {
-    const std::uint32_t ticket = begin_ticket(header, lock, waiter, kWeightOne, 1);
+    const std::uint32_t ticket = begin_wait(header, lock, waiter, kWeightOne, 1);
     REQUIRE(ticket != 0);
     end_ticket(header, ticket, 10, true);
   }
@@ -212,7 +212,7 @@ TEST_CASE("tickets whose release never comes are settled and their places used a
 
   // Waits that do not end keep their places; when all are taken, samples are given up and counted.
   for (std::uint32_t i = 0; i < kTicketRows + 100; ++i) {
-    begin_ticket(header, lock, waiter, kWeightOne, 1);
+    begin_wait(header, lock, waiter, kWeightOne, 1);
   }
   CHECK(header->drops[kDropTickets] >= 100);
 }
@@ -233,7 +233,7 @@ TEST_CASE("tickets survive threads that end and release them at once") {
     }
   });
   for (int i = 0; i < kRounds; ++i) {
-    const std::uint32_t ticket = begin_ticket(header, lock, waiter, kWeightOne, 1);
+    const std::uint32_t ticket = begin_wait(header, lock, waiter, kWeightOne, 1);
     while (__atomic_load_n(&shared, __ATOMIC_RELAXED) != 0) {
     }
     __atomic_store_n(&shared, ticket, __ATOMIC_RELEASE);
