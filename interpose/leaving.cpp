@@ -1,7 +1,7 @@
-// When a process makes its profile file: not at its start, since most processes never wait for a
-// lock, but when it starts its first thread, and at the latest before a call after which it could
-// not: when it changes its root or its user, or locks itself in. Without profiling these calls are
-// passed on, by a jump.
+// When a process makes its profile file, and when it closes it. It does not make it at its start,
+// since most processes never wait for a lock, but when it starts its first thread, and at the
+// latest before a call after which it could not: when it changes its root or its user, or locks
+// itself in. Without profiling these calls are passed on, by a jump.
 #include <cstdint>
 
 #include <linux/filter.h>
@@ -85,7 +85,14 @@ inline void look_at_prctl(long option, long mode, long argument) {
   prepare_for_filter(filtered ? reinterpret_cast<const sock_fprog*>(argument) : nullptr);
 }
 
+// The way most forked children end. Handlers of exit do not run, and a signal handler may call it.
+__attribute__((noinline)) void close_at_once() {
+  if (is_filtered() || !is_own_process()) return;
+  g_runtime.profiler.finish(/*abrupt=*/true);
+}
+
 __attribute__((noinline)) void look_at_syscall(long number, long first, long second, long third) {
+  if (number == SYS_exit_group) return close_at_once();
   if (number == SYS_prctl) return look_at_prctl(first, second, third);
   if (number != SYS_seccomp) return prepare_to_leave();
   if (first != SECCOMP_SET_MODE_FILTER && first != SECCOMP_SET_MODE_STRICT) return;
@@ -95,6 +102,7 @@ __attribute__((noinline)) void look_at_syscall(long number, long first, long sec
 
 inline bool leads_away(long number) {
   switch (number) {
+    case SYS_exit_group:
     case SYS_prctl:
     case SYS_seccomp:
     case SYS_chroot:
@@ -157,4 +165,13 @@ RELOCK_EXPORT(int, setreuid, (uid_t user, uid_t effective)) {
 RELOCK_EXPORT(int, setresuid, (uid_t user, uid_t effective, uid_t saved)) {
   if (unlikely(g_runtime.recording)) relock::prepare_to_leave();
   return real().setresuid(user, effective, saved);
+}
+
+RELOCK_EXPORT(void, _exit, (int status)) {
+  if (unlikely(g_runtime.recording)) relock::close_at_once();
+  real()._exit(status);
+}
+RELOCK_EXPORT(void, _Exit, (int status)) {
+  if (unlikely(g_runtime.recording)) relock::close_at_once();
+  real()._Exit(status);
 }

@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-enum { RELOCK_PROFILER_VERSION = 5 };
+enum { RELOCK_PROFILER_VERSION = 6 };
 
 enum RelockObjectKind {
   RELOCK_KIND_MUTEX = 0,
@@ -150,8 +150,9 @@ struct RelockProfiler {
   void (*sandboxed)(bool stacks_work);
   /* In the child after fork, before any other call there: drop state, new file at first need. */
   void (*fork_child)(void);
-  /* At normal exit: final counts and the log. Recording may go on in other threads meanwhile. */
-  void (*finish)(void);
+  /* At normal exit: final counts and the log. Recording may go on in other threads meanwhile.
+     abrupt: by _exit, perhaps in a signal handler: no log, and nothing that is not safe there. */
+  void (*finish)(bool abrupt);
 };
 
 /* The plugin's only export. Fills *profiler and returns 0, or returns an errno value after having

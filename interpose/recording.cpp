@@ -358,7 +358,7 @@ void open_profiler() {
   g_runtime.recording = true;
   g_runtime.mutex_needs_care = true;
   g_runtime.mutex_recorded = !g_runtime.mutex_is_glibcs;
-  at_quick_exit([] { g_runtime.profiler.finish(); });
+  at_quick_exit([] { g_runtime.profiler.finish(/*abrupt=*/false); });
 }
 
 }  // namespace relock

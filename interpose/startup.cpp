@@ -104,7 +104,7 @@ __attribute__((constructor)) void start(int, char**, char** environment) {
 }
 
 __attribute__((destructor)) void finish() {
-  if (g_runtime.recording) g_runtime.profiler.finish();
+  if (g_runtime.recording) g_runtime.profiler.finish(/*abrupt=*/false);
 }
 
 }  // namespace

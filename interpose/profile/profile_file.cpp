@@ -3,6 +3,7 @@
 #include <linux/futex.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include "interpose/profile/process_state.h"
 #include "interpose/profile/system.h"
@@ -13,6 +14,8 @@ namespace relock::profile {
 namespace {
 
 constexpr int kNameTries = 10;
+// What a profile leaves free on its file system: this many bytes, or a twentieth of all.
+constexpr std::uint64_t kLeftFree = 1u << 30;
 
 bool refused;          // survives fork: a child need not repeat its parent's complaint
 char directory[2048];  // where profiles go, fixed at start: programs change directory
@@ -29,7 +32,8 @@ int refuse(const char* path, int error) {
   Text<2400> line;
   const char* reason = strerrordesc_np(error);
   line << "relock: no profile: cannot create " << path << ": "
-       << (reason != nullptr ? reason : "unknown error") << "\n";
+       << (reason != nullptr ? reason : "unknown error")
+       << (error == ENOSPC ? " (a twentieth, at most 1 GiB, is left free)" : "") << "\n";
   if (!__atomic_exchange_n(&refused, true, __ATOMIC_RELAXED)) say(line.c_str());
   return error;
 }
@@ -72,11 +76,22 @@ int create_file(Path& path) {
   return descriptor;
 }
 
+// A program that forks a child for each request makes a file for each that waits. They must not
+// take the last block from those who need it more.
+bool would_fill_the_disk(int descriptor) {
+  struct statfs disk {};
+  if (fstatfs(descriptor, &disk) != 0 || disk.f_blocks == 0) return false;
+  const std::uint64_t block = static_cast<std::uint64_t>(disk.f_bsize);
+  const std::uint64_t twentieth = disk.f_blocks / 20 * block;
+  return disk.f_bavail * block < kFileBytes + (twentieth < kLeftFree ? twentieth : kLeftFree);
+}
+
 // Blocks for the whole file, so that writing to the mapping cannot raise SIGBUS on a full disk.
 int allocate(int descriptor) {
   rlimit limit{};
   // Beyond this limit the kernel would send SIGXFSZ, which ends most programs.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kFileBytes) return EFBIG;
+  if (would_fill_the_disk(descriptor)) return ENOSPC;
   long result;
   do {
     result = system_call(SYS_fallocate, descriptor, 0, 0L, static_cast<long>(kFileBytes));
@@ -153,6 +168,19 @@ Header* create_profile() {
   return header;
 }
 
+constexpr std::uint32_t kPage = 4096;
+static_assert(kHeaderBytes % kPage == 0 && kFileBytes % kPage == 0);
+
+bool is_zero(const char* page) {
+  std::uint64_t bits = 0;
+  for (std::uint32_t at = 0; at < kPage && bits == 0; at += 64) {
+    for (std::uint32_t word = 0; word < 64; word += 8) {
+      bits |= *reinterpret_cast<const std::uint64_t*>(page + at + word);
+    }
+  }
+  return bits == 0;
+}
+
 void futex(std::uint32_t& word, int operation, std::uint32_t value) {
   system_call(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
 }
@@ -181,6 +209,19 @@ void remove_profile() {
   struct stat now {};
   if (lstat(made.path.c_str(), &now) != 0) return;
   if (now.st_dev == made.device && now.st_ino == made.number) unlink(made.path.c_str());
+}
+
+void close_profile(Header* header) {
+  publish(process->phase, std::uint32_t{kPhaseFailed});
+  publish(process->header, std::uint64_t{0});
+  char* const file = reinterpret_cast<char*>(header);
+  std::uint32_t hole = kHeaderBytes;
+  for (std::uint32_t at = kHeaderBytes; at < kFileBytes; at += kPage) {
+    if (is_zero(file + at)) continue;
+    if (at > hole) madvise(file + hole, at - hole, MADV_REMOVE);
+    hole = at + kPage;
+  }
+  if (kFileBytes > hole) madvise(file + hole, kFileBytes - hole, MADV_REMOVE);
 }
 
 Path absolute_path(const char* given) {

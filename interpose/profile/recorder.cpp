@@ -379,7 +379,14 @@ void update_acquisitions(Header* header) {
   }
 }
 
-void finish() {
+// The log at the end goes through spdlog, which takes many system calls, and memory.
+void write_log_at_end(Header* header) {
+  if (std::strcmp(host.log_file, "/dev/null") == 0) return;
+  LogJob job{header, 0};
+  if (!on_own_stack(&LogJob::run_final, &job)) write_final_log(header);
+}
+
+void finish(bool abrupt) {
   ErrnoKeeper keeper;
   Header* header = current_header();
   if (header == nullptr) return;
@@ -394,9 +401,8 @@ void finish() {
                     __ATOMIC_RELEASE);  // pairs with the file's readers
   if (read(sandboxed)) return;
   if (read(header->sections[kSectionLocks].used) == 0) return remove_profile();
-  if (std::strcmp(host.log_file, "/dev/null") == 0) return;  // it takes many system calls
-  LogJob job{header, 0};
-  if (!on_own_stack(&LogJob::run_final, &job)) write_final_log(header);
+  if (!abrupt) write_log_at_end(header);
+  if (is_last_thread()) close_profile(header);
 }
 
 }  // namespace

@@ -44,6 +44,8 @@ WaitSums wait_sums(Header* header, const LockRow& lock);
 void set_up_thread_count();
 // Adds the time since the last call, for each thread there is, to the header; seldom does anything.
 void count_threads(Header* header, std::uint64_t now_ns, bool at_once);
+// No other thread can record any more.
+bool is_last_thread();
 
 // ---- stacks ----
 

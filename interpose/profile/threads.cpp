@@ -19,6 +19,8 @@ void set_up_thread_count() {
   thread_count = static_cast<const std::uint32_t*>(dlsym(RTLD_DEFAULT, "__nptl_nthreads"));
 }
 
+bool is_last_thread() { return thread_count != nullptr && read(*thread_count) == 1; }
+
 void count_threads(Header* header, std::uint64_t now_ns, bool at_once) {
   std::uint64_t counted_ns = read(process->threads_counted_ns);
   if (counted_ns == 0) counted_ns = header->start_monotonic_ns;

@@ -214,6 +214,30 @@ static void small_files(void) {
   setrlimit(RLIMIT_FSIZE, &limit);
   contend(10);
 }
+// Children that end as servers end theirs, after the least that is recorded: a failed trylock.
+static void many_children(void) {
+  pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&taken);
+  for (int left = 20; left > 0; --left) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (pthread_mutex_trylock(&taken) != EBUSY) _exit(92);
+      if (left % 4 == 0) syscall(SYS_exit_group, 0);
+      if (left % 4 == 1) _Exit(0);
+      _exit(0);
+    }
+    await_child(child);
+  }
+  pthread_mutex_unlock(&taken);
+}
+// A child of vfork lives in its parent's memory, and must not close its parent's profile.
+static void vforking(void) {
+  contend(5);
+  const pid_t child = vfork();
+  if (child == 0) _exit(0);
+  await_child(child);
+  contend(5);
+}
 static void idle_threads(void) {
   pthread_t thread = start_writer(0);
   pthread_join(thread, NULL);
@@ -240,7 +264,10 @@ static const struct Mode {
               {"filter-fork", filtered_parent, end_by_return},
               {"tight", filtered_tightly, end_by_return},
               {"small", small_files, end_by_return},
-              {"idle", idle_threads, end_by_return}};
+              {"children", many_children, end_by_return},
+              {"vfork", vforking, end_by_return},
+              {"idle", idle_threads, end_by_return},
+              {"idle-_exit", idle_threads, end_by_exit_now}};
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;

@@ -107,8 +107,25 @@ expect "a filter that refuses rt_sigprocmask: one line says how to switch the st
   "$(wc -l <"$out.said") $(grep -c 'RELOCK_PROFILE_STACKS=0' "$out.said")" "1 1"
 run tight RELOCK_PROFILE_STACKS=0
 expect "stacks switched off: nothing is said, counts are kept" "$status $said $(waits "$decoded")" "0  10"
-run idle
-expect "threads that never wait leave no file" "$(ls "$out")" ""
+for mode in idle idle-_exit; do
+  run "$mode"
+  expect "threads that never wait leave no file: $mode" "$(ls "$out")" ""
+done
+run vfork
+expect "a child of vfork leaves its parent's profile open" "$status ${#profiles[@]} $(waits "$decoded")" "0 1 10"
+
+# ---- what stays on the disk ------------------------------------------------------------------------
+
+largest() { du -k "${profiles[@]}" | sort -n | tail -n 1 | cut -f1; } # KiB of blocks
+run children
+expect "children that fail a trylock have a file each" "$status ${#profiles[@]}" "0 20"
+expect "a closed profile keeps only the blocks that say something" \
+  "$([ "$(largest)" -le 128 ] && echo small || largest)" small
+expect "a closed profile can be read" \
+  "$("$BUILD/relock" report --format json "${profiles[@]}" 2>&1 | awk -F'[:,]' '/"try_failures"/ { n += $2 } END { print n }')" 20
+run return
+expect "a profile with stacks is closed as well" \
+  "$([ "$(largest)" -le 512 ] && echo small || largest) $(whole "$decoded")" "small 1"
 
 # ---- no profile can be made ------------------------------------------------------------------------
 
@@ -130,7 +147,10 @@ if unshare -m true 2>/dev/null; then
     look
   }
   mounted size=64k
-  refused "a full disk" "No space left on device"
+  no_space='No space left on device (a twentieth, at most 1 GiB, is left free)'
+  refused "a full disk" "$no_space"
+  mounted size=10000k
+  refused "a disk that the profile would fill" "$no_space"
   mounted ro
   refused "a read-only folder" "Read-only file system"
 else

@@ -257,7 +257,7 @@ void closed_descriptors() {
   known_waits();
   std::thread(known_waits).join();
   recorder.tick(now_ns() + 1000000000000u);
-  recorder.finish();
+  recorder.finish(false);
   int whole = 0;
   for (int file : files) {
     char data[32] = "";
@@ -276,7 +276,7 @@ void forked() {
     if (quiet == 0) _exit(0);
     waitpid(quiet, nullptr, 0);
     end(&journal_lock, transfer_money(&journal_lock), 4000000, 1);
-    recorder.finish();
+    recorder.finish(false);
     _exit(0);
   }
   int status = 0;
@@ -492,7 +492,7 @@ int main(int argc, char** argv) {
     errno = 12345;
     scenario.run();
     if (std::strcmp(argv[2], "known") == 0) std::printf("errno %d\n", errno);
-    recorder.finish();
+    recorder.finish(false);
     return 0;
   }
   return 2;

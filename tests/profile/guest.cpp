@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     spdlog::warn("{}", error.what());
   }
-  if (recorder.version != 0) recorder.finish();
+  if (recorder.version != 0) recorder.finish(false);
   spdlog::info("after {}", spdlog::get("relock") == spdlog::default_logger());
   spdlog::shutdown();
   std::fputs(text.str().c_str(), stdout);
